@@ -11,6 +11,7 @@ HERE = documents.SITE
 spec = importlib.util.spec_from_file_location("site_atlas", HERE / "atlas.py")
 made = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(made)
+MEASURED = [its for its in made.atlas.record()["rows"] if "runs" in its]
 PAGE = """<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8"><title>Atlas</title>
 <meta name="viewport" content="width=device-width"><style>
 :root {{ --pst-color-border: #c9c9c9; --pst-color-text-muted: #595959; }} {css}</style>
@@ -33,9 +34,17 @@ def test_it_is_searched_sorted_and_opened_by_keys(address, browser):
         page.goto(address)
         wide = "() => document.documentElement.scrollWidth <= innerWidth"
         assert page.evaluate(wide)
-        rows = page.locator("tbody tr:visible")
-        every = rows.count()
-        assert every > 100
+        rows = page.locator("tbody tr:not(.at-group):visible")
+        heads = page.locator(".at-group:visible")
+        every, mixed = page.locator("tbody tr:not(.at-group)").count(), rows.count()
+        assert every > 100 and 20 < mixed == len([its for its in MEASURED if not made.alike(its)])
+        counts = [int(each) for each in heads.locator("small").all_inner_texts()]
+        assert sum(counts) == every - mixed and len(counts) > 4
+        heads.get_by_role("button").first.focus()
+        page.keyboard.press("Enter")
+        assert rows.count() == mixed + counts[0] and page.evaluate(wide)
+        page.keyboard.press("Enter")
+        assert rows.count() == mixed
         page.get_by_role("searchbox").fill("gemma window")
         assert 0 < rows.count() < 10 and "gemma" in rows.first.inner_text()
         page.get_by_role("searchbox").fill("no such model")
@@ -43,9 +52,7 @@ def test_it_is_searched_sorted_and_opened_by_keys(address, browser):
         page.get_by_role("searchbox").fill("")
         chip = page.get_by_role("button", name="windows")
         chip.click()
-        with_windows = [
-            its for its in made.atlas.record()["rows"] if any(run[3] for run in its.get("runs", ()))
-        ]
+        with_windows = [its for its in MEASURED if any(run[3] for run in its["runs"])]
         assert rows.count() == len(with_windows) == int(chip.locator("small").inner_text())
         page.get_by_role("button", name="no order in some layers").click()
         assert 0 < rows.count() < len(with_windows)
@@ -54,12 +61,18 @@ def test_it_is_searched_sorted_and_opened_by_keys(address, browser):
         )
         for pressed in page.locator("[aria-pressed=true]").all()[::-1]:
             pressed.click()
-        assert rows.count() == every
+        assert rows.count() == mixed
+        page.get_by_role("searchbox").fill("gpt2")  # its layers are all alike
+        assert "gpt2" in rows.first.inner_text() and heads.count() == 1
+        page.get_by_role("searchbox").fill("")
         page.get_by_role("button", name="layers", exact=True).focus()
         for wanted in (min, max):
             page.keyboard.press("Enter")
+            assert rows.count() == every and heads.count() == 0
             layers = [int(each) for each in page.locator("tbody td:nth-child(3)").all_text_contents()]
             assert layers[0] == wanted(layers) and len(layers) == every
+        page.keyboard.press("Enter")  # unsorted again
+        assert rows.count() == mixed and heads.count() == len(counts)
         page.locator("summary", has_text="smollm3").focus()
         page.keyboard.press("Enter")
         assert page.locator("details[open] a[href$='06_rope.html']").is_visible() and page.evaluate(wide)

@@ -152,6 +152,20 @@ def beside(_app, _page, _template, context, _doctree):
         context["generate_toctree_html"] = lambda *args, **named: groups(str(made(*args, **named)))
 
 
+def neighbours(_app, name, _template, context, _doctree):
+    """A page of ``docs`` does not follow the last module of the library, which stands before it in the list.
+
+    >>> context = {"prev": {"link": "../api/course.lab.html", "title": "course.lab"}, "next": None}
+    >>> neighbours(None, "docs/setup", None, context, None)
+    >>> context["prev"] is None
+    True
+    """
+    for side in ("prev", "next"):
+        its = context.get(side)
+        if name.startswith("docs/") and its and re.search(r"\bapi/(?!index)", its["link"]):
+            context[side] = None
+
+
 def lost(project: str, base: str) -> str:
     """The page for lost addresses, in all languages: a server shows the same one everywhere."""
     parts = []
@@ -197,6 +211,7 @@ def finish(app, problem):
 def setup(app):
     app.connect("html-page-context", card)
     app.connect("html-page-context", wrong)
+    app.connect("html-page-context", neighbours)
     app.connect("html-page-context", beside, priority=900)  # when the theme has made it
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

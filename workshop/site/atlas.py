@@ -12,7 +12,7 @@ LESSONS = documents.ROOT / "notebooks"
 CHECKPOINTS = documents.ROOT / "workshop" / "atlas" / "checkpoints.toml"
 
 
-WIDE = 384  # pixels that a strip has in the table
+WIDE = 320  # pixels that a strip has in the table
 
 
 def strip(name: str) -> str:
@@ -109,6 +109,27 @@ def line(its: dict) -> str:
     )
 
 
+def alike(its: dict) -> str:
+    """The kind of all layers of a type, or ``""`` where some differ, if only by a window.
+
+    >>> alike(atlas.row("bloom")), alike(atlas.row("smollm3"))
+    ('bias', '')
+    """
+    runs = {(kind, reach is None) for _n, kind, _share, reach, *_rest in its["runs"]}
+    return next(iter(runs))[0] if len(runs) == 1 else ""
+
+
+def group(kind: str, rows: list[dict]) -> str:
+    """The rows of one kind of layer below a head that says how many they are; atlas.js folds them."""
+    letter = atlas.KINDS[kind][0]
+    head = (
+        '<tr class="at-group"><th colspan="7" scope="rowgroup">'
+        f'<i class="at-{kind}">{letter}</i> '
+        f"<span>{atlas.says(kind)}</span> <small>{len(rows)}</small></th></tr>"
+    )
+    return f"<tbody>{head}{''.join(map(line, rows))}</tbody>"
+
+
 def key(names: Iterable[str] = (), more: str = "") -> str:
     """What letters and colours mean, of some models only what they need; ``more`` are further items."""
     seen = {kind for name in names for _n, kind, *_rest in atlas.row(name)["runs"]} or atlas.KINDS
@@ -125,21 +146,34 @@ def table() -> str:
     about = atlas.record()
     rows = about["rows"]
     built = [its for its in rows if "runs" in its]
-    texts = [f"{its['type']} → {its['text']}" for its in rows if "text" in its]
+    texts = "".join(f"<li>{its['type']} → {its['text']}</li>" for its in rows if "text" in its)
     whys = "".join(f"<li>{its['type']}: {html.escape(_(its['why']))}</li>" for its in rows if "why" in its)
     heads = [_("model type"), _("its layers"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     counted = _("{built} of {all} types were measured with Transformers {version} on {date}.").format(
         built=len(built), all=len(rows), version=about["versions"]["transformers"], date=about["date"]
     )
-    same = _("These wrap the text model of another row: {names}.").format(names=", ".join(texts))
+    mixed = [its for its in built if not alike(its)]
+    kinds = {kind: [its for its in built if alike(its) == kind] for kind in atlas.KINDS}
+    groups = sorted((kind for kind in kinds if kinds[kind]), key=lambda kind: -len(kinds[kind]))
+    bar = "".join(
+        f'<i class="at-{kind}" style="flex-grow:{len(kinds[kind])}">{len(kinds[kind])}</i>' for kind in groups
+    )
+    summary = _("{mixed} mix layers of several kinds, and come first; in the other {same} all are alike.")
+    summary = summary.format(mixed=len(mixed), same=len(built) - len(mixed))
     find, none = _("Find a model, or what its layers do"), _("Nothing found")
+    shares = f'<i class="at-mixed" style="flex-grow:{len(mixed)}">{len(mixed)}</i>{bar}'
+    folded = [(_("Types that wrap the text model of another row"), texts), (_("Not measured, and why"), whys)]
+    more = "".join(
+        f"<details><summary>{title} ({inside.count('<li>')})</summary><ul>{inside}</ul></details>"
+        for title, inside in folded
+    )
     return (
-        f'<div data-atlas data-find="{find}" data-none="{none}">'
-        f'<p>{counted}</p>{chips(built)}{key()}<div style="overflow-x: auto">'
-        f'<table class="at-table"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(map(line, built))}</tbody></table></div><p>{same}</p>"
-        f"<details><summary>{_('Not measured, and why')}</summary><ul>{whys}</ul></details></div>"
+        f'<div data-atlas data-find="{find}" data-none="{none}"><p>{counted} {summary}</p>'
+        f'<div class="at-strip at-shares" aria-hidden="true">{shares}</div>{key()}{chips(built)}'
+        f'<div class="at-rows"><table class="at-table"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(line, mixed))}</tbody>{''.join(group(kind, kinds[kind]) for kind in groups)}"
+        f"</table></div>{more}</div>"
     )
 
 
@@ -166,20 +200,20 @@ def checkpoint(its: dict) -> str:
             value = _("{value} (class: {default})").format(value=value, default=other)
         cells.append(f'<td data-name="{title}">{value}</td>')
     repository, _comma, path = its["source"].partition(", ")
-    source = f'<a href="https://github.com/{repository}/tree/{its["commit"]}">{repository}</a>, {path}'
+    source = f'<a href="https://github.com/{repository}/tree/{its["commit"]}">{repository}</a><br>'
     return (
-        f'<tr><th scope="row">{its["name"]}</th><td>{kind}</td>{"".join(cells)}'
-        f"<td>{source}, {its['date']}</td></tr>"
+        f'<tr><th scope="row"><b>{its["name"]}</b><small>{kind}</small></th>{"".join(cells)}'
+        f'<td>{source}<small>{path}, <span class="at-date">{its["date"]}</span></small></td></tr>'
     )
 
 
 def checkpoints() -> str:
     """The table of what makers' own files say."""
     rows = tomllib.loads(CHECKPOINTS.read_text(encoding="utf-8"))["checkpoint"]
-    heads = [_("checkpoint"), _("model type"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
+    heads = [_("checkpoint"), _("layers"), _("base"), _("share"), _("window"), _("scaling")]
     head = "".join(f'<th scope="col">{each}</th>' for each in [*heads, _("source, and its date")])
     return (
-        f'<div style="overflow-x: auto"><table class="at-table"><thead><tr>{head}</tr></thead>'
+        f'<div style="overflow-x: auto"><table class="at-table at-checkpoints"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(map(checkpoint, rows))}</tbody></table></div>"
     )
 

@@ -329,7 +329,7 @@ KEPT = r'<span class="course-whole">\1</span>'
 
 
 def chip(found: re.Match) -> str:
-    """A name in code that breaks nowhere, or behind its signs.
+    """A name in code that breaks nowhere, or behind its signs; an option stays whole.
 
     >>> def made(text):
     ...     return chip(CODE.search(f'<code class="literal"><span class="pre">{text}</span></code>'))
@@ -337,10 +337,13 @@ def chip(found: re.Match) -> str:
     '<code class="literal course-whole"><span class="pre">make hub</span></code>'
     >>> re.sub("<.?(?:span|code).*?>", "", made("course/experiments/readability.py"))
     'course/<wbr>experiments/<wbr>readability.<wbr>py'
+    >>> 'class="course-whole">--no-browser</span>' in made("python -m course.lab --no-browser")
+    True
     """
     if len(html.unescape(re.sub("<[^>]*>", "", found[2]))) <= WHOLE:
         return f'<code class="{found[1]} course-whole">{found[2]}</code>'
     inside = re.sub(r"(?<=[\w)])([/_.=,]+)(?=\w)", r'\1</span><wbr><span class="pre">', found[2])
+    inside = re.sub(r"(?<![\w<-])--\w[\w-]*", r'<span class="course-whole">\g<0></span>', inside)
     return f'<code class="{found[1]}">{inside}</code>'
 
 

@@ -29,6 +29,7 @@ import atlas  # noqa: E402
 import editions  # noqa: E402
 import landing  # noqa: E402
 import methods  # noqa: E402
+import reference  # noqa: E402
 
 import results  # noqa: E402
 
@@ -254,6 +255,8 @@ def read(app, docname, source):
         source[0] = links(
             re.sub("<div data-checkpoints>.*?</div>", lambda _found: atlas.checkpoints(), source[0])
         )
+    elif docname in reference.LAID:
+        source[0] = links(reference.LAID[docname](source[0]))
     elif docname == "api/index":
         source[0] = (
             modules(source[0])
@@ -335,6 +338,8 @@ def alive(app, _name, _template, context, _doctree):
         app.add_css_file("atlas.css")
     if "data-find=" in context.get("body", ""):
         app.add_js_file("atlas.js", defer="defer")
+    if "data-term=" in context.get("body", ""):
+        app.add_js_file("glossary.js", defer="defer")
     if "data-playground" in context.get("body", ""):
         app.add_js_file("playground.js", defer="defer")
         app.add_css_file("playground.css")
