@@ -21,6 +21,8 @@ CHIP = r'<code class="literal">\1</code>'
 
 # ---- what released models do ----
 STATED = re.compile(r"^\| model \| what it does \| what shows it \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", re.M)
+FITS = 42
+"""Letters that stand side by side on a phone."""
 SOURCE = re.compile(r"`(\w+/\w+\.py)`: `(.*)`")
 
 
@@ -117,9 +119,13 @@ def _statement(says: str, evidence: str, strip: str) -> str:
     """One statement about a model, and below it what shows it."""
     words = re.sub("`([^`]+)`", CHIP, html.escape(says, quote=False))
     if line := SOURCE.fullmatch(evidence):
-        below = f"<p><small>{line[1]}</small><br><code>{html.escape(line[2], quote=False)}</code></p>"
+        code = re.sub(r"(?<=[\w\])])(?=[.(\[])", "<wbr>", html.escape(line[2], quote=False))
+        below = f"<p><small>{line[1]}</small><br><code>{code}</code></p>"
     else:
-        pairs = (f"<code>{name} = <b>{value}</b></code>" for name, value in shown(evidence.strip("`")))
+        pairs = []
+        for name, value in shown(evidence.strip("`")):
+            whole = ' class="course-whole"' if len(name + value) <= FITS else ""
+            pairs.append(f"<code{whole}>{name} = <b>{value.replace(' × ', '&nbsp;×&nbsp;')}</b></code>")
         below = f"<p>{' '.join(pairs)}</p>"
     return f"<li>{words}{strip}{below}</li>"
 
@@ -176,8 +182,8 @@ SAMPLES = {
     )
     + '<path class="mix" d="M40 22h40"/><text x="29" y="42">k</text><text x="85" y="42">q</text>',
     "an angle": f'{DIAL}<path class="q" d="M60 22 72 7"/><path class="mix" d="M70 22a10 10 0 0 0-4-8"/>',
-    "a sum": '<path class="q" d="M12 16h38"/><path class="k" d="M52 16h26"/><path class="mix" d="M12 30h66"/>'
-    '<text x="86" y="20">+</text><text x="86" y="35">=</text>',
+    "a sum": '<path class="q" d="M14 18h34"/><path class="k" d="M53 18h22"/><path class="mix" d="M14 33h61"/>'
+    '<text x="23" y="12">+3</text><text x="56" y="12">+2</text><text x="84" y="37">+5</text>',
     "the target": f'{DIAL}<path class="mix dash" d="M60 22 76 13"/><path class="q" d="M60 22 66 5"/>',
     "what is chosen": '<rect class="mix" x="14" y="8" width="38" height="28" rx="5"/>'
     '<rect class="thin dash" x="68" y="8" width="38" height="28" rx="5"/>',
