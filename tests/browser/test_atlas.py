@@ -90,3 +90,28 @@ def test_a_checkpoint_stands_beside_the_default_of_its_class():
     table = made.checkpoints()
     assert table.count("<tr>") == 21 and "32 (class: 40)" in table and "512 (class: 4,096)" in table
     assert "10,000,000 (class: 10,000)" in table and "llama3 × 8" in table
+
+
+GLOSSARY = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Glossary</title>
+<main><nav data-term="Find a term" data-none="Nothing found"></nav><table>
+<tr><td><b class="course-letter" id="letter-b">B</b></td><td></td></tr>
+<tr><td><a id="base"></a>base</td><td>a number</td></tr>
+<tr><td><a id="bias"></a>bias</td><td>is added</td></tr>
+<tr><td><b class="course-letter" id="letter-p">P</b></td><td></td></tr>
+<tr><td><a id="pair"></a>pair</td><td>two channels</td></tr>
+</table></main><script>{script}</script></html>"""
+
+
+def test_the_glossary_is_searched_and_letters_without_a_term_go(browser):
+    script = (HERE / "static" / "glossary.js").read_text(encoding="utf-8")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.set_content(GLOSSARY.format(script=script))
+        find, seen = page.get_by_role("searchbox", name="Find a term"), page.locator("tr:visible")
+        assert seen.count() == 5
+        find.fill("BIAS")
+        assert seen.all_inner_texts() == ["B\t", "bias\tis added"]
+        find.fill("xyz")
+        assert seen.count() == 0 and page.get_by_role("status").inner_text() == "Nothing found"
+        find.fill("")
+        assert seen.count() == 5 and page.get_by_role("status").inner_text() == ""
