@@ -338,6 +338,8 @@ def alive(app, _name, _template, context, _doctree):
         app.add_css_file("atlas.css")
     if "data-find=" in context.get("body", ""):
         app.add_js_file("atlas.js", defer="defer")
+    if re.search('class="course-(?:models|samples|letters)', context.get("body", "")):
+        app.add_css_file("reference.css", priority=900)  # after course.css
     if "data-term=" in context.get("body", ""):
         app.add_js_file("glossary.js", defer="defer")
     if "data-playground" in context.get("body", ""):
