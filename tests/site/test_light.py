@@ -25,6 +25,7 @@ DATA = base64.b64encode(PNG).decode()
 INLINE = f'<div data-live="x"><img alt="a" src="data:image/png;base64,{DATA}"></div>'
 SCRIPTS = """<script src="../_static/doctools.js"></script>
   <script defer src="../_static/scripts/fontawesome.js?digest=1"></script>
+  <script src="../_static/copybutton.js?v=1"></script>
   <script src="../_static/searchtools.js?v=1"></script>
   <script src="../searchindex.js?v=1"></script>"""
 
@@ -153,6 +154,7 @@ def test_only_the_search_has_the_index_and_nothing_has_the_icons_script(site):
     page, search = ((site / name).read_text(encoding="utf-8") for name in ("notebooks/a.html", "search.html"))
     assert "doctools" in page and "search" not in page and "fontawesome" not in page + search
     assert "searchtools" in search and "searchindex" in search
+    assert "copybutton" in page and "copybutton" not in search  # nothing there is code
     assert not (site / "_static/scripts").exists() or not list((site / "_static/scripts").iterdir())
 
 

@@ -17,8 +17,8 @@
 - A name in code breaks behind its signs, and a short one nowhere. The last characters of a Chinese heading or
   paragraph stay together.
 - Style sheets go without their comments.
-- The search index, 0.3 MB, is loaded on the search page only. The theme's icons come from its font: the
-  script that draws the same icons weighs ten times as much.
+- The search index, 0.3 MB, is loaded on the search page only, and what copies code on all others.
+- The theme's icons come from its font: the script that draws the same icons weighs ten times as much.
 """
 
 import base64
@@ -56,6 +56,8 @@ LETTER = 13
 HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144, -0.856]], np.float32)
 """What ``hue-rotate(180deg)`` does to a pixel (Filter Effects, §"hueRotate"), transposed."""
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
+COPY = re.compile(r"\s*<(?:script|link)\b[^>]*(?:clipboard\.min|copybutton)\.(?:js|css)[^>]*>(?:</script>)?")
+"""What copies code, of which the search page has none."""
 ICONS = re.compile(
     r"\s*<!-- So that users can add custom icons -->|"
     r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>'
@@ -509,6 +511,8 @@ def lighten(site: Path) -> None:
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":
             mended = SEARCH.sub("", mended)
+        else:
+            mended = COPY.sub("", mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
     for pattern in UNUSED:
