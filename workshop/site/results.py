@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 import html
 import re
+import statistics
+import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 from matplotlib.ticker import MaxNLocator
@@ -25,6 +28,8 @@ from workshop.names import spoken
 INDEX = "docs/results"
 FOLDER = "results/"
 FINDING = re.compile(r"^\*\*(?P<claim>.+?)\*\* \((?P<source>.*?)\)\n\n(?P<lines>(?:- .*\n?)+)", re.M)
+MEANT = re.compile(r"\*([A-Z][a-z ]+)\*: (.+?)\.\s", re.S)
+"""A verdict, and what it means."""
 VERDICT = re.compile(r"^- \*\*(.+?)\*\*", re.M)
 ALSO = re.compile(r"^(- Also judged in: )(.*)$", re.M)
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
@@ -67,6 +72,12 @@ def records() -> dict[str, Record]:
     return {record.slug: record for record in found}
 
 
+@functools.cache
+def about() -> dict[str, dict[str, str]]:
+    """What each record asks, and what came out, in a sentence each."""
+    return tomllib.loads((Path(__file__).parent / "records.toml").read_text(encoding="utf-8"))
+
+
 def linked(text: str) -> str:
     """``text`` with links to a section of the file as links to its page.
 
@@ -90,26 +101,46 @@ def index(text: str) -> str:
         )
         lines.append(
             f'<li><a id="{record.slug}"></a>'
-            f'<a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a>'
-            f"{bar(record)}<details><summary>{len(record.findings)} claims</summary>"
+            f'<p><a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a> '
+            f"<small>{html.escape(about()[record.slug]['asks'])}</small></p>"
+            f"{bar(record.findings)}<details><summary>{len(record.findings)} claims</summary>"
             f"<ul>{claims}</ul></details></li>"
         )
-    key = "".join(f'<i data-sign="{sign}">{sign} {name}</i>' for name, sign in verdicts.SIGNS.items())
     entries = "\n".join(f"/{FOLDER}{slug}" for slug in records())
     top, _mark, how = text.partition("\n## ")[0].partition("\n**")
     made = re.search(r"Generated from .*?\.(?=\s)\s*", top)[0]  # for those who want to measure it themselves
+    measured, meant, many = (part.partition("** ")[2] for part in f"**{how}".strip().split("\n\n"))
+    several = [each for record in records().values() for each in record.findings]
     return (
         f"{top.replace(made, '')}\n"
-        + f'```{{raw}} html\n<p class="bar words">{key}</p>\n'
+        + f"```{{raw}} html\n{totals(several, MEANT.findall(meant))}\n"
         + f'<ul class="course-records">{"".join(lines)}</ul>\n```\n\n'
-        + f"## How to read a verdict\n\n**{how}\n\n{made}\n\n"
-        + f"```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
+        + f"## How to read a verdict\n\n{MEANT.sub('', meant).strip()}\n\n"
+        + f"{folded('How it was measured', measured)}\n\n{folded('How many verdicts may be wrong', many)}\n\n"
+        + f"{made}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
 
-def bar(record: Record, words: bool = False) -> str:
-    """How many claims of a record have each verdict, as parts of a bar; ``words``: as words, too."""
-    counts = Counter(its for _claim, its in record.findings)
+def totals(findings: list[tuple[str, str]], meant: list[tuple[str, str]]) -> str:
+    """How many verdicts there are of each kind, as one bar, and what each of them means."""
+    counts = Counter(its for _claim, its in findings)
+    parts = "".join(
+        f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>' for name, sign in verdicts.SIGNS.items()
+    )
+    rows = "".join(
+        f'<div data-sign="{verdicts.SIGNS[name.lower()]}"><dt>{verdicts.SIGNS[name.lower()]} '
+        f"{of(counts[name.lower()], name.lower())}</dt><dd>{html.escape(said)}</dd></div>"
+        for name, said in meant
+    )
+    return (
+        f'<div class="course-totals"><p><b>{len(findings)} claims</b> in {len(records())} records</p>'
+        f'<span aria-hidden="true">{parts}</span><dl class="simple">{rows}</dl></div>'
+    )
+
+
+def bar(findings: list[tuple[str, str]], words: bool = False) -> str:
+    """How many claims have each verdict, as parts of a bar; ``words``: as words, too."""
+    counts = Counter(its for _claim, its in findings)
     parts = "".join(
         f'<i data-sign="{sign}" style="--n:{n}" title="{of(n, name)}">'
         f"{sign} {of(n, name) if words else n}</i>"
@@ -294,9 +325,20 @@ def picture(lines: str, its: str) -> str:
     longest = max(len(one.name) for one, _judged in rows)
     size = " short" * (longest < 17) + " long" * (longest > 34)
     charts = (
-        chart(list(run), *known[1:] if known else ()) for _unit, run in groupby(rows, lambda row: row[0].unit)
+        f'<div class="course-judged{size}"{in_units(unit)}>'
+        f"{chart(list(run), *known[1:] if known else ())}</div>"
+        for unit, run in groupby(rows, lambda row: row[0].unit)
     )
-    return f'<div class="course-judged{size}">{"".join(charts)}</div>\n\n'
+    return f"{''.join(charts)}\n\n"
+
+
+def in_units(unit: str) -> str:
+    """For course.css: what to write behind each number.
+
+    >>> in_units("nats"), in_units("")
+    (' style="--unit:\'nats\'"', '')
+    """
+    return f" style=\"--unit:'{unit}'\"" if unit else ""
 
 
 def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "") -> str:  # noqa: B006
@@ -334,7 +376,6 @@ def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "
         words *= not judged  # once
     return (
         f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
-        f'<small class="number">{rows[0][0].unit}</small>'
     )
 
 
@@ -372,22 +413,224 @@ def places(found: re.Match) -> str:
     return f"{found[1]}{', '.join(map(link, found[2].split(', ')))}"
 
 
-def card(found: re.Match) -> str:
-    """A claim: its verdict in a sentence, its intervals, and the record's words; what is drawn is folded."""
-    its, lines = verdict(found), found["lines"]
-    drawn = picture(lines, its)
-    seen = LINES * bool(drawn) + ("Asked for",) * bool(judged(lines, its))
+def words_of(found: re.Match, drawn: bool) -> dict[bool, str]:
+    """The record's own lines of a finding as a list: False, what is read at once; True, what is ``drawn``."""
+    lines = found["lines"]
+    seen = LINES * drawn + ("Asked for",) * bool(judged(lines, verdict(found)))
     words = {True: "", False: ""}
     for title, text in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, lines), re.M):
         text = re.sub(r"\([+−\d.]+ to [+−\d.]+\)", lambda its: its[0].replace(" ", "\u00a0"), minus(text))
         words[title in seen] += f'- <span class="said">{title}:</span>{text}\n'
-    doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in lines)
+    return words
+
+
+def reason(found: re.Match) -> str:
+    """Why the verdict is what it is, and whether it may be bad luck."""
+    doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in found["lines"])
+    return f"{minus(answer(found['lines'], verdict(found)))}{doubt}"
+
+
+def card(found: re.Match) -> str:
+    """A claim: its verdict in a sentence, its intervals, and the record's words; what is drawn is folded."""
+    its, lines = verdict(found), found["lines"]
+    drawn = picture(lines, its)
+    words = words_of(found, bool(drawn))
     return (
         f'<div class="course-claim" data-sign="{verdicts.SIGNS[its]}">\n\n'
-        f"**{found['claim']}** <small>{found['source']}</small>\n\n"
-        f'<b class="pill">{its.capitalize()}</b> <span>{minus(answer(lines, its))}{doubt}</span>\n\n'
+        f"**{found['claim']}**\n\n"
+        f'<b class="pill">{its.capitalize()}</b> <small>{found["source"]}</small>\n\n'
+        f'<span class="why">{reason(found)}</span>\n\n'
         f"{drawn}{words[False]}\n"
         f"{folded('All the numbers', words[True]) if words[True] else ''}\n\n</div>\n"
+    )
+
+
+# ---- claims about one quantity, over one axis ----
+class One(NamedTuple):
+    """A claim that one interval decides: what was measured, the interval, the limits and their side."""
+
+    found: re.Match
+    line: Line
+    limits: list[float]
+    side: str
+
+    @property
+    def claim(self) -> str:
+        return self.found["claim"]
+
+    @property
+    def asked(self) -> str:
+        """The condition, in words."""
+        ends = " and ".join(map(signed, self.limits))
+        return f"holds {self.side} {ends}"
+
+
+def single(found: re.Match) -> One | None:
+    """A finding that one interval decides, or None."""
+    if (known := judged(found["lines"], verdict(found))) is None or len(known[0]) != 1:
+        return None
+    line = intervals(said(found["lines"], "Measured here"))[0]
+    return One(found, line, *known[1:])
+
+
+def quantity(line: Line) -> str:
+    """What an interval measures, in the record's words."""
+    return f"{line.heading}: {line.name}" if line.heading else line.name
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two quantities are one: all that one says, between its commas, the other says, too.
+
+    >>> same("loss at the ends, 16 L against L", "16 L against L"), same("2 L against L", "16 L against L")
+    (True, False)
+    """
+    first, second = (set(each.split(", ")) for each in (one, other))
+    return first <= second or second <= first
+
+
+def families(found: list[re.Match]) -> list[list[One] | re.Match]:
+    """Findings in their order; those that one interval decides stand with all others of the same quantity.
+
+    What is left alone stands with the others of its unit.
+    """
+    groups: list[list[One] | re.Match] = []
+    for each in found:
+        if not (one := single(each)):
+            groups.append(each)
+            continue
+        near = [group for group in groups if isinstance(group, list) and _one_quantity([*group, one])]
+        if not near:
+            groups.append(near_one := [])
+            near = [near_one]
+        near[0].append(one)
+        for other in near[1:]:
+            near[0].extend(other)
+            groups.remove(other)
+    alone = [group for group in groups if isinstance(group, list) and len(group) == 1]
+    for unit in {group[0].line.unit for group in alone} - {""}:
+        first, *others = [group for group in alone if group[0].line.unit == unit]
+        for other in others:
+            first.extend(other)
+            groups.remove(other)
+    return groups
+
+
+def _one_quantity(ones: list[One]) -> bool:
+    """Whether the last measures what one of the others does."""
+    *others, last = ones
+    return any(
+        other.line.unit == last.line.unit and same(quantity(other.line), quantity(last.line))
+        for other in others
+    )
+
+
+def alike(claims: list[str], least: int = 4) -> list[tuple[str, list[int]]]:
+    """Claims that end, or begin, with the same words: these words, and which claims; "": stands alone.
+
+    >>> alike(["A reads long texts as well", "B breaks", "C reads long texts as well"])
+    [('… reads long texts as well', [0, 2]), ('', [1])]
+    >>> alike(["A scaling by s reads far: PI", "A scaling by s reads far: YaRN"])
+    [('A scaling by s reads far: …', [0, 1])]
+    """
+    found, left = [], list(range(len(claims)))
+    while left:
+        first = claims[left[0]].split()
+        best = ("", left[:1])
+        for sign in (-1, 1):
+            for n in range(len(first) - 1, least - 1, -1):
+                words = first[::sign][:n][::sign]
+                group = [k for k in left if claims[k].split()[::sign][:n][::sign] == words]
+                if len(group) > len(best[1]):
+                    text = " ".join(words)
+                    best = (f"… {text}" if sign < 0 else f"{text} …", group)
+        found.append(best)
+        left = [k for k in left if k not in best[1]]
+    return found
+
+
+def span(ones: list[One]) -> tuple[float, float]:
+    """The ends of an axis for all intervals but those that would squeeze the others into a corner.
+
+    >>> lines = [Line("", "", x, x - 1, x + 1, "", "+") for x in (1, 2, 3, 90)]
+    >>> [round(x, 2) for x in span([One(None, line, [0.0], "above") for line in lines])]
+    [-0.32, 4.32]
+    """
+    signs = [0.0] * any(one.line.text[0] in "+-" for one in ones)
+    fixed = signs + [limit for one in ones for limit in one.limits]
+    middle = statistics.median([one.line.mean for one in ones])
+    kept = sorted((one.line for one in ones), key=lambda line: abs(line.mean - middle))
+
+    def ends(lines: list[Line]) -> tuple[float, float]:
+        numbers = [*fixed, *(x for line in lines for x in (line.low, line.high))]
+        return min(numbers), max(numbers)
+
+    def wide(lines: list[Line]) -> float:
+        low, high = ends(lines)
+        return high - low
+
+    while len(kept) > 2 and len(kept) > 0.7 * len(ones) and wide(kept) > 4 * wide(kept[:-1]) > 0:
+        kept = kept[:-1]
+    low, high = ends(kept)
+    room = 0.08 * (high - low or 1)
+    return low - room, high + room
+
+
+def forest(ones: list[One]) -> str:
+    """Claims about one quantity as rows over one axis; each row opens to the record's words."""
+    low, high = span(ones)
+
+    def at(x: float) -> float:
+        return 100 * (min(max(x, low), high) - low) / (high - low)
+
+    title = quantity(ones[0].line)
+    if not all(_one_quantity([*ones[:k], *ones[k + 1 :], one]) for k, one in enumerate(ones) if len(ones) > 1):
+        title = f"differences in {ones[0].line.unit}"
+    asked, rows = {one.asked for one in ones}, ""
+    for words, group in alike([one.claim for one in ones]):
+        members = [ones[k] for k in group]
+        shared = {one.asked for one in members}
+        if words:
+            condition = f" <small>{shared.pop()}</small>" if len(shared) == 1 < len(asked) else ""
+            rows += f'<p class="shared"><b>{html.escape(words)}</b>{condition}</p>\n\n'
+            members.sort(key=lambda one: one.line.mean)
+        told = len({one.asked for one in members}) == 1 if words else len(asked) == 1
+        for one in members:
+            more = [part for part in quantity(one.line).split(", ") if part not in title.split(", ")]
+            said = [", ".join(more), "" if told else one.asked, one.found["source"]]
+            rows += entry(one, words, " · ".join(map(in_words, filter(None, said))), at)
+    condition = f" · {asked.pop()}" if len(asked) == 1 else ""
+    return (
+        '<div class="course-family">\n'
+        f'<p class="measured"><b>{in_words(title[:1].upper() + title[1:])}</b><small>{condition}</small></p>\n\n'
+        f'{rows}<div class="scale"><span class="axis">{ticks(low, high, at, 4)}</span></div>\n</div>\n\n'
+    )
+
+
+def entry(one: One, shared: str, said: str, at: Callable[[float], float]) -> str:
+    """A row of a forest: its verdict's sign, the claim, the interval on its ground, its number."""
+    its, line = verdict(one.found), one.line
+    sign, claim = verdicts.SIGNS[its], html.escape(one.claim)
+    bare = html.escape(shared.strip("… "))
+    if shared.startswith("…"):
+        claim = f'{claim.removesuffix(bare).strip()}<span class="visually-hidden"> {bare}</span>'
+    elif shared:
+        rest = claim.removeprefix(bare).strip()
+        claim = f'<span class="visually-hidden">{bare} </span>{rest[:1].upper()}{rest[1:]}'
+    left = at(one.limits[0]) if one.side != "below" else 0
+    right = at(one.limits[-1]) if one.side != "above" else 100
+    ground = f"--zero:{at(0):.1f}%;--left:{left:.1f}%;--right:{right:.1f}%"
+    drawn = track(ground, *map(at, (line.mean, line.low, line.high)), tag="span")
+    if (place := at(line.mean)) in (0, 100):  # beyond the axis
+        arrow = f"{signed(line.mean)} →" if place else f"← {signed(line.mean)}"
+        drawn = f'<span class="track" style="{ground}"><em data-end="{place:.0f}">{arrow}</em></span>'
+    mean, *rest = re.split(r" (?=[(±])", minus(line.text))
+    words = words_of(one.found, True)
+    return (
+        f'<details class="course-claim" data-sign="{sign}"><summary><b class="sign" title="{its}">{sign}</b>'
+        f'<span class="what"><b>{claim}</b> <small>{said}</small></span>{drawn}'
+        f'<span class="number">{mean} {line.unit} <small>{" ".join(rest)}</small></span></summary>\n\n'
+        f'<b class="pill">{its.capitalize()}</b> <span>{reason(one.found)}</span>\n\n'
+        f"{words[False]}{words[True]}\n</details>\n\n"
     )
 
 
@@ -462,11 +705,15 @@ def page(slug: str) -> str:
     command = re.sub(r"^`(.+?)`\s*—\s*", r"```sh\n\1\n```\n\n", command)
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
 
-    cards = FINDING.sub(card, "".join(claims))
+    shown = "".join(
+        forest(group) if isinstance(group, list) else card(group)
+        for group in families([*FINDING.finditer("".join(claims))])
+    )
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
-        f"# {record.title}\n\n{setup}\n\n{bar(record, words=True)}\n\n"
-        '<div class="course-note">\n\n[All records](../docs/results.md), and [how to read a verdict]'
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{cards}"
+        f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.findings, words=True)}\n\n"
+        f'<div class="course-note">\n\n{setup} Tinted is where a claim would hold; a row opens. '
+        "[All records](../docs/results.md) · [how to read a verdict]"
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{shown}"
         f"{numbers}\n## Measure it again\n\n{command}\n"
     )
