@@ -199,6 +199,57 @@ def test_no_interval_of_a_record_is_left_out_of_its_picture_and_no_word_out_of_i
             assert all(results.minus(text) in page.replace("\u00a0", " ") for text in texts)
 
 
+def test_claims_about_one_quantity_are_rows_over_one_axis_and_each_stands_once():
+    for slug, record in results.records().items():
+        found = [*results.FINDING.finditer(record.text)]
+        groups = results.families(found)
+        flat = [one.found if isinstance(one, results.One) else one for group in groups
+                for one in (group if isinstance(group, list) else [group])]  # fmt: skip
+        assert sorted(each["claim"] for each in flat) == sorted(each["claim"] for each in found)
+        for ones in (group for group in groups if isinstance(group, list)):
+            low, high = results.span(ones)
+            assert all(low <= limit <= high for one in ones for limit in one.limits), slug
+            drawn = results.forest(ones)
+            assert drawn.count("<summary>") == len(ones) and drawn.count('class="scale"') == 1
+            beyond = [one for one in ones if not low < one.line.mean < high]
+            assert drawn.count("<em ") == len(beyond) < len(ones), "a number at an arrow"
+    by_slug = {slug: results.families([*results.FINDING.finditer(record.text)])
+               for slug, record in results.records().items()}  # fmt: skip
+    first = by_slug["train-short-test-long"][0]
+    assert len(first) == 9 and {one.line.unit for one in first} == {"nats"}
+    shared = results.forest(first)
+    assert '<p class="shared"><b>… reads texts of any length as well as short ones</b>' in shared
+    assert shared.count("reads texts of any length as well") == 7, "once to be seen, and for each aloud"
+    assert 'data-end="100">3.07 →' in results.forest(by_slug["the-scoreboard"][0])
+
+
+def test_each_record_has_a_question_and_what_was_found():
+    assert list(results.about()) == list(results.records())
+    for words in results.about().values():
+        assert set(words) == {"asks", "found"} and words["found"].endswith(".") and len(words["asks"]) < 60
+
+
+def test_the_method_itself_has_a_row_and_its_nearest_stand_open():
+    for panel in re.findall("<table.*?</table>", methods.forest(methods.METHODS["ntk"])):
+        (own,) = re.findall("<tr data-own.*?</tr>", panel)
+        zero = re.search(r"--zero:([\d.]+%)", own)[1]
+        assert f'<b style="left:{zero}">' in own and "RoPE + NTK-aware" in own
+        rows = re.findall('<tr class="c-.*?</tr>', panel)
+        near = [row for row in rows if "data-far" not in row]
+        values = [float(re.findall(r">([−+\d.]+)</td>", row)[0].replace("−", "-")) for row in near]
+        rest = [row for row in rows if row not in near and "–</td>" not in row]
+        others = [float(re.findall(r">([−+\d.]+)</td>", row)[0].replace("−", "-")) for row in rest]
+        assert len(near) == methods.NEAREST and max(map(abs, values)) <= min(map(abs, others))
+
+
+def test_a_method_has_a_card_at_its_place_and_the_place_an_anchor():
+    text = methods.listed()
+    assert text.count('class="map"') == len(methods.METHODS)
+    for anchor in re.findall('href="#(position-[a-z-]+)"', text):
+        assert text.count(f'<a id="{anchor}"></a>') == 1
+    assert {"position-stays-out", "position-enters-the-raw-scores"} <= set(re.findall('<a id="(.*?)"', text))
+
+
 def test_who_uses_a_method_is_counted_in_the_atlas():
     types = [its for its in json.loads((ROOT / "results/atlas.json").read_text(encoding="utf-8"))["rows"]]
     built = [its for its in types if "runs" in its]

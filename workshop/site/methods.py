@@ -6,6 +6,7 @@ numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints th
 
 import argparse
 import ast
+import base64
 import dataclasses
 import functools
 import html
@@ -39,7 +40,7 @@ from tutorial_lib.encodings.registry import METHODS as EVERY
 from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
-from tutorial_lib.language import _
+from tutorial_lib.language import ENGLISH, _
 from workshop import documents
 from workshop.names import METHODS, called, on_board, short
 
@@ -122,6 +123,20 @@ UNITS = {
     "bias": _("the scaled scores"),
     "values": _("the output"),
 }
+
+
+PLACES = {
+    "embed": (_("Token vectors"), "x + p", "position-enters-the-token-vectors"),
+    "rotate": (_("Queries and keys"), "R q · R k", "position-enters-queries-and-keys"),
+    "content_bias": (_("Raw scores"), "q · k + …", "position-enters-the-raw-scores"),
+    "bias": (_("Scaled scores"), "q · k / √d + b", "position-enters-the-scaled-scores"),
+    "values": (_("Output"), "Σ a (v + r)", "position-enters-the-output"),
+    "none": (_("Nowhere"), "q · k", "position-stays-out"),
+}
+"""The same places as headings, in the order in which attention comes to them; what is done there; anchors."""
+
+NEAREST = 7
+"""Encodings beside a page's own that stand open on a phone."""
 
 
 def document(name: str) -> str:
@@ -485,16 +500,22 @@ def forest(page: Method) -> str:
     if own is None:
         return ""
     both = beside(own)
+    places = (("mean", "At the trained length L"), ("tail", "At 16 L"))
     panels = "".join(
-        panel(where, called(own), [one.name for one in both["mean"]], both[what])
-        for what, where in (("mean", "At the trained length L"), ("tail", "At 16 L"))
+        panel(where, called(own), with_own(both["mean"]), both[what], kind(own)) for what, where in places
     )
+    switch = "".join(
+        f'<label><input type="radio" name="forest" value="{what}"{checked}>{where}</label>'
+        for what, where, checked in (("mean", "At L", " checked"), ("tail", "At 16 L", ""))
+    )
+    everyone = f'<label><input type="checkbox">all {len(both["mean"])}</label>'
     seen = {kind(one.name) for one in both["mean"]}
     key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in seen)
     return (
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
-        f'<ul class="course-key">{key}</ul><div class="course-forests">{panels}</div>\n```\n\n'
+        f'<ul class="course-key">{key}</ul><div class="course-forests">'
+        f'<div class="course-switch">{switch}{everyone}</div>{panels}</div>\n```\n\n'
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
         "the same last characters are read. The record: "
@@ -502,18 +523,31 @@ def forest(page: Method) -> str:
     )
 
 
-def panel(title: str, own: str, order: list[str], found: list[Difference]) -> str:
-    """A table of intervals over one axis: a row for each name, empty where nothing was measured."""
+def panel(title: str, own: str, order: list[str], found: list[Difference], colour: str) -> str:
+    """A table of intervals over one axis: a row for each name, empty where nothing was measured.
+
+    The method itself has a row, at zero; those that are not among the nearest are marked.
+    """
     low = min(0, *(one.its.low for one in found))
     high = max(0, *(one.its.high for one in found))
     at = functools.partial(_along, low, high)
     ground, known, rows = f"--zero:{at(0):.1f}%", {one.name: one.its for one in found}, ""
+    near = sorted(known, key=lambda name: abs(known[name].mean))[:NEAREST]
+    itself = (
+        f'<tr data-own class="c-{colour}"><th scope="row" data-own>{own}</th>'
+        f'<td class="track" style="{ground}"><b style="left:{at(0):.1f}%"></b></td><td>0</td></tr>'
+    )
     for name in order:
+        if name is None:
+            rows += itself
+            continue
         cells = f'<td class="track" style="{ground}"></td><td>–</td>'
         if its := known.get(name):
             mean, left, right = (results.signed(each, "+.2f") for each in (its.mean, its.low, its.high))
             cells = results.track(ground, at(its.mean), at(its.low), at(its.high))
             cells += f'<td title="{left} to {right}">{mean}</td>'
+        if name not in near:
+            cells = cells.replace("<td", "<td data-far", 1)
         rows += f'<tr class="c-{kind(name)}"><th scope="row">{called(name)}</th>{cells}</tr>'
     return (
         f'<table class="course-forest"><caption>{title}</caption><thead><tr class="ends">'
@@ -522,6 +556,17 @@ def panel(title: str, own: str, order: list[str], found: list[Difference]) -> st
         f'<tfoot><tr class="axis"><td></td><td class="track">{results.ticks(low, high, at, 2)}</td><td></td>'
         "</tr></tfoot></table>"
     )
+
+
+def with_own(found: list[Difference]) -> list[str | None]:
+    """Names in their order, and None where the method itself stands: behind those that read better.
+
+    >>> with_own([Difference("a", Interval(-1, -2, 0)), Difference("b", Interval(1, 0, 2))])
+    ['a', None, 'b']
+    """
+    better = sum(one.its.mean < 0 for one in found)
+    names: list[str | None] = [one.name for one in found]
+    return [*names[:better], None, *names[better:]]
 
 
 def _along(low: float, high: float, x: float) -> float:
@@ -791,22 +836,147 @@ def linked_page(name: str, title: str) -> str:
     return f"[{title}]({editions.ENGLISH_SITE}methods/{name}.html)"
 
 
-def by_door() -> list[tuple[str, list[str]]]:
+def by_place() -> dict[str, list[str]]:
     """All pages, by the door that the first method of each opens first; doors that open none are left out."""
     first = {name: next(iter(doors(page)), "none") for name, page in METHODS.items()}
+    found = {door: [name for name in METHODS if first[name] == door] for door in PLACES}
+    return {door: names for door, names in found.items() if names}
+
+
+def by_door() -> list[tuple[str, list[str]]]:
+    """The same, each with a title that can stand anywhere."""
     found = []
-    for door, unit in [*list(UNITS.items())[1:], ("none", UNITS["none"])]:
-        title = _("Position stays out") if door == "none" else _("Position enters {unit}").format(unit=unit)
-        found.append((title, [name for name in METHODS if first[name] == door]))
-    return [each for each in found if each[1]]
+    for door, names in by_place().items():
+        enters = _("Position enters {unit}").format(unit=UNITS[door])
+        found.append((_("Position stays out") if door == "none" else enters, names))
+    return found
 
 
 def listed() -> str:
-    """The list of all pages, by door."""
-    return "\n\n".join(
-        f"## {title}\n\n" + "\n".join(f"- {linked_page(name, _(METHODS[name].title))}" for name in names)
-        for title, names in by_door()
+    """Where position can enter, as a path through attention, and a card for each page, by place."""
+    groups = (
+        f'<a id="{PLACES[door][2]}"></a>\n\n## {PLACES[door][0]}\n\n<div class="course-methods">\n\n'
+        + "\n".join(map(method_card, names))
+        + "\n</div>"
+        for door, names in by_place().items()
     )
+    return f"{path()}\n\n" + "\n\n".join(groups)
+
+
+def path() -> str:
+    """The steps of attention in which position can enter, each drawn, and what the cards show."""
+    steps = "".join(
+        f'<li><a href="#{PLACES[door][2]}">{DRAWINGS[door]()}<b>{PLACES[door][0]}</b>'
+        f"<code>{PLACES[door][1]}</code></a></li>"
+        for door in by_place()
+    )
+    said = _("On the cards: how position alone changes the scores of equal tokens, query by key.")
+    return f'```{{raw}} html\n<ol class="course-path">{steps}</ol>\n<p class="course-note">{said}</p>\n```'
+
+
+def _svg(inside: str) -> str:
+    return f'<svg viewBox="0 0 72 48" aria-hidden="true">{inside}</svg>'
+
+
+def _vectors() -> str:
+    """A token's vector, and that of a place."""
+    vectors = ((20, "--ink", (0.9, 0.3, 0.6, 0.8)), (43, "--mix", (0.3, 0.9, 0.5, 0.2)))
+    columns = (
+        f'<rect x="{x}" y="{4 + 10 * n}" width="9" height="9" '
+        f'style="fill:var({colour})" opacity="{opacity}"/>'
+        for x, colour, values in vectors
+        for n, opacity in enumerate(values)
+    )
+    return _svg("".join(columns) + '<path d="M32 24h8M36 20v8" style="stroke:var(--ink)" stroke-width="2"/>')
+
+
+def _hands() -> str:
+    """A query and a key, each turned by its place."""
+    hands = (
+        f'<path d="M{x} 24 l{14 * np.cos(angle):.1f} {-14 * np.sin(angle):.1f}" '
+        f'style="stroke:var({colour})" stroke-width="3" stroke-linecap="round"/>'
+        f'<circle cx="{x}" cy="24" r="17" fill="none" style="stroke:var(--line)" stroke-width="1.5"/>'
+        for x, angle, colour in ((18, 0.5, "--q"), (54, 1.9, "--k"))
+    )
+    return _svg("".join(hands))
+
+
+def _scores(shade: Callable[[int, int], float]) -> str:
+    """Scores of four queries and the keys up to each."""
+    squares = (
+        f'<rect x="{16 + 10 * j}" y="{4 + 10 * i}" width="9" height="9" '
+        f'style="fill:var(--mix)" opacity="{shade(i, j):.2f}"/>'
+        for i in range(4)
+        for j in range(i + 1)
+    )
+    return _svg("".join(squares))
+
+
+DRAWINGS: dict[str, Callable[[], str]] = {
+    "embed": _vectors,
+    "rotate": _hands,
+    "content_bias": lambda: _scores(lambda i, j: (0.9, 0.3, 0.7, 0.2, 0.5, 0.8, 0.35)[(3 * i + 2 * j) % 7]),
+    "bias": lambda: _scores(lambda i, j: 0.9 - 0.25 * (i - j)),
+    "values": _vectors,
+    "none": lambda: _scores(lambda i, j: 0.35),
+}
+"""What a place in attention looks like."""
+
+
+def method_card(name: str) -> str:
+    """A page as a card: its scores in small, its title, and in a few words what it does to longer texts."""
+    page, said = METHODS[name], ""
+    if editions.LANGUAGE == ENGLISH:  # these words are English everywhere
+        said = "".join(
+            f"<small><i>{label}</i>{html.escape(words)}</small>" for label, words in in_short(page).items()
+        )
+    return (
+        f'<div class="c-{kind(name)}"><i class="map" style="--map:url({thumbnail(page)})"></i>\n\n'
+        f"{linked_page(name, _(page.title))}\n\n{said}\n\n</div>\n"
+    )
+
+
+def in_short(page: Method) -> dict[str, str]:
+    """What the printed page says of a method; of one that has no row there, how its own page begins.
+
+    >>> in_short(METHODS["position-interpolation"])["Loss on longer texts: "]
+    'after a tuning up to s L; neighbours blur'
+    >>> in_short(METHODS["fusion"])
+    {'': 'A token vector and a position vector have to become one.'}
+    """
+    if not page.row:
+        return {"": re.match(r"[^.:]+", page.says)[0] + "."}
+    longer = re.sub(r"\$(.+?)\$", lambda found: found[1].replace(r"\,", " "), in_a_line(page.row.longer))
+    its = {"Loss on longer texts: ": longer, "Used by: ": in_a_line(page.row.used_by)}
+    return {label: words for label, words in its.items() if words not in ("–", "not measured here")}
+
+
+def thumbnail(page: Method) -> str:
+    """The scores of head 1 as a small picture that says where colour goes: much for a high score.
+
+    >>> thumbnail(METHODS["alibi"])[:22]
+    'data:image/png;base64,'
+    """
+    shades = Image.fromarray((255 * shares(page) + 0.5).astype(np.uint8))
+    drawn = Image.merge("LA", (Image.new("L", shades.size), shades))
+    drawn.save(stream := io.BytesIO(), "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
+
+
+def shares(page: Method, size: int = 18) -> np.ndarray:
+    """The scores of head 1 between 0.06 and 1, every second place; what is hidden has none.
+
+    >>> fading = shares(METHODS["alibi"])[-1]
+    >>> bool((np.diff(fading) > 0).all()), len(np.unique(shares(METHODS["nope"])))
+    (True, 1)
+    """
+    z = equal_scores(page)[0][:: LENGTH // size, :: LENGTH // size].numpy().astype(np.float64)
+    if page.page == "xpos":  # what is ahead grows without bound, and none reads it
+        z = np.where(np.triu(np.ones_like(z), 1) > 0, np.nan, z)
+    low, high = np.nanmin(z), np.nanmax(z)
+    if high - low < 1e-4:
+        return np.full_like(z, 0.35)
+    return np.nan_to_num(0.06 + 0.94 * (z - low) / (high - low), nan=0.0)
 
 
 def sidebar() -> str:

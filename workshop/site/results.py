@@ -278,7 +278,7 @@ def ticks(low: float, high: float, at: Callable[[float], float], most: int = 3) 
     """The numbers of an axis; ``at`` says where one stands, in per cent; ``most``: steps between them."""
     return "".join(
         f'<small style="--at:{at(x):.1f}%">{signed(x, ",g")}</small>'
-        for x in MaxNLocator(most).tick_values(low, high).round(9)
+        for x in MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high).round(9)
         if low <= x <= high
     )
 
@@ -335,8 +335,8 @@ def picture(lines: str, its: str) -> str:
 def in_units(unit: str) -> str:
     """For course.css: what to write behind each number.
 
-    >>> in_units("nats"), in_units("")
-    (' style="--unit:\'nats\'"', '')
+    >>> print(in_units("nats"), in_units(""), sep="|")
+     style="--unit:'nats'"|
     """
     return f" style=\"--unit:'{unit}'\"" if unit else ""
 
@@ -374,9 +374,7 @@ def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "
             + f' <span class="number">{mean} <small>{" ".join(rest)}</small></span> '
         )
         words *= not judged  # once
-    return (
-        f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
-    )
+    return f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
 
 
 def in_words(name: str) -> str:
@@ -540,7 +538,8 @@ def alike(claims: list[str], least: int = 4) -> list[tuple[str, list[int]]]:
             for n in range(len(first) - 1, least - 1, -1):
                 words = first[::sign][:n][::sign]
                 group = [k for k in left if claims[k].split()[::sign][:n][::sign] == words]
-                if len(group) > len(best[1]):
+                group = [k for k in group if len(claims[k].split()) <= 2 * n + 2]  # what differs is short
+                if left[0] in group and len(group) > len(best[1]):
                     text = " ".join(words)
                     best = (f"… {text}" if sign < 0 else f"{text} …", group)
         found.append(best)
@@ -553,7 +552,7 @@ def span(ones: list[One]) -> tuple[float, float]:
 
     >>> lines = [Line("", "", x, x - 1, x + 1, "", "+") for x in (1, 2, 3, 90)]
     >>> [round(x, 2) for x in span([One(None, line, [0.0], "above") for line in lines])]
-    [-0.32, 4.32]
+    [-0.32, 4.96]
     """
     signs = [0.0] * any(one.line.text[0] in "+-" for one in ones)
     fixed = signs + [limit for one in ones for limit in one.limits]
@@ -571,8 +570,9 @@ def span(ones: list[One]) -> tuple[float, float]:
     while len(kept) > 2 and len(kept) > 0.7 * len(ones) and wide(kept) > 4 * wide(kept[:-1]) > 0:
         kept = kept[:-1]
     low, high = ends(kept)
+    least, most = ends([one.line for one in ones])
     room = 0.08 * (high - low or 1)
-    return low - room, high + room
+    return low - room * (1 + 2 * (least < low)), high + room * (1 + 2 * (most > high))  # for an arrow
 
 
 def forest(ones: list[One]) -> str:
@@ -583,10 +583,12 @@ def forest(ones: list[One]) -> str:
         return 100 * (min(max(x, low), high) - low) / (high - low)
 
     title = quantity(ones[0].line)
-    if not all(_one_quantity([*ones[:k], *ones[k + 1 :], one]) for k, one in enumerate(ones) if len(ones) > 1):
+    if not all(
+        _one_quantity([*ones[:k], *ones[k + 1 :], one]) for k, one in enumerate(ones) if len(ones) > 1
+    ):
         title = f"differences in {ones[0].line.unit}"
     asked, rows = {one.asked for one in ones}, ""
-    for words, group in alike([one.claim for one in ones]):
+    for words, group in sorted(alike([one.claim for one in ones]), key=lambda its: not its[0]):
         members = [ones[k] for k in group]
         shared = {one.asked for one in members}
         if words:
@@ -599,9 +601,10 @@ def forest(ones: list[One]) -> str:
             said = [", ".join(more), "" if told else one.asked, one.found["source"]]
             rows += entry(one, words, " · ".join(map(in_words, filter(None, said))), at)
     condition = f" · {asked.pop()}" if len(asked) == 1 else ""
+    title = in_words(title[:1].upper() + title[1:])
     return (
         '<div class="course-family">\n'
-        f'<p class="measured"><b>{in_words(title[:1].upper() + title[1:])}</b><small>{condition}</small></p>\n\n'
+        f'<p class="measured"><b>{title}</b><small>{condition}</small></p>\n\n'
         f'{rows}<div class="scale"><span class="axis">{ticks(low, high, at, 4)}</span></div>\n</div>\n\n'
     )
 
@@ -618,7 +621,7 @@ def entry(one: One, shared: str, said: str, at: Callable[[float], float]) -> str
         claim = f'<span class="visually-hidden">{bare} </span>{rest[:1].upper()}{rest[1:]}'
     left = at(one.limits[0]) if one.side != "below" else 0
     right = at(one.limits[-1]) if one.side != "above" else 100
-    ground = f"--zero:{at(0):.1f}%;--left:{left:.1f}%;--right:{right:.1f}%"
+    ground = f"--zero:{at(0):.1f}%;" * (0 < at(0) < 100) + f"--left:{left:.1f}%;--right:{right:.1f}%"
     drawn = track(ground, *map(at, (line.mean, line.low, line.high)), tag="span")
     if (place := at(line.mean)) in (0, 100):  # beyond the axis
         arrow = f"{signed(line.mean)} →" if place else f"← {signed(line.mean)}"
@@ -656,17 +659,22 @@ def table(found: re.Match) -> str:
     shared = 0
     while len({tuple(row[: shared + 1]) for row in rows}) <= len(rows) / 2:
         shared += 1
+    names = [f"at one rate: {each}" if n > one else each for n, each in enumerate(head)]
     bodies = []
     for values, group in groupby(rows, lambda row: row[:shared]):
         above = " · ".join(map(together, head, values))
         above = (
             f'<tr><th scope="rowgroup" colspan="{len(head) - shared}"><span>{minus(above)}</span></th></tr>'
         )
-        bodies.append(f"<tbody>{above * bool(values)}{''.join(cells(row[shared:]) for row in group)}</tbody>")
-    heads = "".join(f'<th scope="col">{html.escape(each)}</th>' for each in head[shared:])
+        lines = "".join(cells(row[shared:], names[shared:], same_at(row, one)) for row in group)
+        bodies.append(f"<tbody>{above * bool(values)}{lines}</tbody>")
+    heads = "".join(f'<th scope="col">{of_length(each)}</th>' for each in head[shared:])
+    again = "<small>Without a line for one rate, the numbers are the same there.</small>"
+    again *= any(same_at(row, one) for row in rows)  # on a phone
+    many = " many" * (len(head) - shared > 4)
     return (
-        '```{raw} html\n<div class="pst-scrollable-table-container course-numbers"><table><thead><tr>'
-        f"{heads}</tr></thead>{''.join(bodies)}</table></div>\n```\n"
+        f'```{{raw}} html\n<div class="pst-scrollable-table-container course-numbers{many}"><table><thead>'
+        f"<tr>{heads}</tr></thead>{''.join(bodies)}</table>{again}</div>\n```\n"
     )
 
 
@@ -680,11 +688,37 @@ def together(head: str, value: str) -> str:
     return ", ".join(map(" ".join, pairs)) if len(pairs) == value.count(", ") + 1 else f"{head} {value}"
 
 
-def cells(row: list[str]) -> str:
-    """A row of a table: its name, and numbers whose intervals stand back."""
+def of_length(head: str) -> str:
+    """A column's name as HTML; an L at its end does not stand alone on a line.
+
+    >>> of_length("loss at L")
+    'loss at\\xa0L'
+    """
+    return re.sub(r" L$", "\u00a0L", html.escape(head))
+
+
+def same_at(row: list[str], one: int) -> int:
+    """How many cells at the end of a row, from ``one`` on, repeat those before them.
+
+    >>> same_at(["t5", "2", "3", "2", "3"], 3), same_at(["t5", "2", "3", "2", "4"], 3)
+    (2, 0)
+    """
+    more = len(row) - one
+    return more if more > 0 and row[one:] == row[one - more : one] else 0
+
+
+def cells(row: list[str], head: list[str], same: int = 0) -> str:
+    """A row of a table: its name, and numbers whose intervals stand back; each knows its column's name.
+
+    The last ones are the ``same`` as those before them.
+    """
     name, *values = (html.escape(minus(spoken(cell))) for cell in row)
     values = [re.sub(r"(?<=\S) (?:± \S+ )?\(.+\)$", r"<small>\g<0></small>", each) for each in values]
-    return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{each}</td>" for each in values)}</tr>'
+    inner = "".join(
+        f'<td data-name="{of_length(title)}"{" data-same" * (n >= len(values) - same)}>{each}</td>'
+        for n, (title, each) in enumerate(zip(head[1:], values, strict=True))
+    )
+    return f'<tr><th scope="row">{name}</th>{inner}</tr>'
 
 
 def hours(seconds: int) -> str:
@@ -709,10 +743,11 @@ def page(slug: str) -> str:
         forest(group) if isinstance(group, list) else card(group)
         for group in families([*FINDING.finditer("".join(claims))])
     )
+    how = " In each row the tinted part is where its claim would hold." * ("course-family" in shown)
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.findings, words=True)}\n\n"
-        f'<div class="course-note">\n\n{setup} Tinted is where a claim would hold; a row opens. '
+        f'<div class="course-note">\n\n{setup}{how} '
         "[All records](../docs/results.md) · [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{shown}"
         f"{numbers}\n## Measure it again\n\n{command}\n"

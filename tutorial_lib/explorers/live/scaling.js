@@ -214,8 +214,8 @@ function chart(app, parent, narrow) {
     pen.text({ x: x(v), y: bottom + 16, ta: "middle" }, v);
   pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, speak`pair t: fast on the left, slow on the right`);
   const quarter = x(d / 8 - 0.5);
-  const leave = [pen.path({ d: `M${x(-0.5)} ${bottom - 6}v6H${quarter}v-6`, fill: "none", sw: 2.5 }),
-    pen.text({ x: x(-0.5) + 5, y: bottom - 14, fs: 12.5, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
+  const leave = [pen.path({ d: `M${x(-0.5)} ${top + 6}v-6H${quarter}v6`, fill: "none", sw: 2.5 }),
+    pen.text({ x: x(-0.5) + 5, y: top + 16, fs: 12.5, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
   const zone = pen.rect({ x: from, width: right - from, fill: "--k2", opacity: 0.5 });
   const edge = pen.line({ x1: from, x2: right + 22, stroke: "--k", sw: 2.5, dash: "6 5" });
   const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
@@ -254,8 +254,7 @@ function chart(app, parent, narrow) {
     });
     const kept = now.every((theta, t) => t >= d / 8 || theta >= data.alike * old[t]), ink = kept ? "--q" : "--k";
     set(leave[0], { stroke: ink });
-    const past = ys.findIndex(v => v < bottom - 26); // a line that would cross the words: they stand behind it
-    set(leave[1], { fill: ink, x: x(past > 0 && past < d / 8 ? past : -0.5) + 5 });
+    set(leave[1], { fill: ink });
     set(mark, { x1: x(p.pair), x2: x(p.pair) });
     set(zone, { y: goal, height: bottom - goal });
     set(edge, { y1: goal, y2: goal });
