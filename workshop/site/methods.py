@@ -944,11 +944,12 @@ def in_short(page: Method) -> dict[str, str]:
     >>> in_short(METHODS["fusion"])
     {'': 'A token vector and a position vector have to become one.'}
     """
-    if not page.row:
-        return {"": re.match(r"[^.:]+", page.says)[0] + "."}
-    longer = re.sub(r"\$(.+?)\$", lambda found: found[1].replace(r"\,", " "), in_a_line(page.row.longer))
-    its = {"Loss on longer texts: ": longer, "Used by: ": in_a_line(page.row.used_by)}
-    return {label: words for label, words in its.items() if words not in ("–", "not measured here")}
+    its = {}
+    if page.row:
+        longer = re.sub(r"\$(.+?)\$", lambda its: its[1].replace(r"\,", " "), in_a_line(page.row.longer))
+        its = {"Loss on longer texts: ": longer, "Used by: ": in_a_line(page.row.used_by)}
+    known = {label: words for label, words in its.items() if words not in ("–", "not measured here")}
+    return known or {"": re.match(r"[^.:]+", page.says)[0] + "."}
 
 
 def thumbnail(page: Method) -> str:

@@ -479,11 +479,16 @@ def quantity(line: Line) -> str:
 def same(one: str, other: str) -> bool:
     """Whether two quantities are one: all that one says, between its commas, the other says, too.
 
+    What is set against something else is another quantity.
+
     >>> same("loss at the ends, 16 L against L", "16 L against L"), same("2 L against L", "16 L against L")
     (True, False)
+    >>> same("distance of half the help", "distance of half the help, against that of the first angle")
+    False
     """
     first, second = (set(each.split(", ")) for each in (one, other))
-    return first <= second or second <= first
+    changed = any(re.match(r"(against|minus|as|over|less)\b", part) for part in first ^ second)
+    return (first <= second or second <= first) and not changed
 
 
 def families(found: list[re.Match]) -> list[list[One] | re.Match]:
@@ -615,7 +620,7 @@ def entry(one: One, shared: str, said: str, at: Callable[[float], float]) -> str
     sign, claim = verdicts.SIGNS[its], html.escape(one.claim)
     bare = html.escape(shared.strip("… "))
     if shared.startswith("…"):
-        claim = f'{claim.removesuffix(bare).strip()}<span class="visually-hidden"> {bare}</span>'
+        claim = f'{claim.removesuffix(bare).rstrip(", ")}<span class="visually-hidden"> {bare}</span>'
     elif shared:
         rest = claim.removeprefix(bare).strip()
         claim = f'<span class="visually-hidden">{bare} </span>{rest[:1].upper()}{rest[1:]}'
