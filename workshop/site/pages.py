@@ -329,13 +329,15 @@ def front_end(app):
     app.config.html_static_path.append(str(folder))
 
 
-def alive(app, _name, _template, context, _doctree):
+def alive(app, name, _template, context, _doctree):
     """A page with an explorer, or with something to answer, loads the script for it."""
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
     if "data-atlas" in context.get("body", ""):
         app.add_css_file("atlas.css")
+    if name == results.INDEX or name.startswith((results.FOLDER, "methods/")):
+        app.add_css_file("records.css")
     if "data-find=" in context.get("body", ""):
         app.add_js_file("atlas.js", defer="defer")
     if re.search('class="course-(?:models|samples|letters)', context.get("body", "")):
