@@ -337,7 +337,7 @@ def alive(app, name, _template, context, _doctree):
     if "data-atlas" in context.get("body", ""):
         app.add_css_file("atlas.css")
     if name == results.INDEX or name.startswith((results.FOLDER, "methods/")):
-        app.add_css_file("records.css")
+        app.add_css_file("records.css", priority=900)  # behind course.css
     if "data-find=" in context.get("body", ""):
         app.add_js_file("atlas.js", defer="defer")
     if re.search('class="course-(?:models|samples|letters)', context.get("body", "")):
