@@ -45,7 +45,8 @@ def test_a_plan_fits_its_notebook(number):
     assert plan.slides[0].section == slides.plain(plan.notebook.title)
     assert plan.slides[-1].section == "Summary"
     for slide in plan.slides:
-        assert (slide.show or slide.draw) and all(text[-1] in ".?" for text in (slide.ask, slide.expect)), slide.section
+        assert slide.show or slide.draw, slide.section
+        assert all(text[-1] in ".?" for text in (slide.ask, slide.expect)), slide.section
         shown = [
             part.source
             for blocks in slide.blocks
