@@ -404,7 +404,7 @@ def _curves(
         size = f'width="{right - edge:.0f}" height="{tall + 16}"'
         out.append(f'<rect class="beyond" x="{edge:.0f}" y="{top - 8}" {size}/>')
         out.append(f'<path class="border" d="M{edge:.0f} {top - 8}V{top + tall + 8}"/>')
-    ends = []
+    ends, names = [], []  # names stand over all curves
     for curve, points in zip(curves, drawn, strict=True):
         at = [(along(a), up(b)) for a, b, *_ in points]
         path = "".join(f"{'L' if m else 'M'}{a:.1f} {b:.1f}" for m, (a, b) in enumerate(at))
@@ -413,12 +413,12 @@ def _curves(
         if "points" in curve:
             out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="9"/>' for a, b in at]
             for (a, b), (_, _, *said) in zip(at, points, strict=True):
-                out += [_text(a, b - 28, text, role, 28) for text in said]
+                names += [_text(a, b - 28, text, role, 28) for text in said]
         ends.append([at[-1][1], curve["name"]])
     ends.sort()
     for a, b in zip(ends, ends[1:], strict=False):
         b[0] = max(b[0], a[0] + 36)
-    out += [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
+    out += names + [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
     below = top + tall + 30
     for tick in ticks or []:
         out.append(_text(along(tick), below, f"{tick:,}", " soft", 26))
