@@ -93,7 +93,7 @@ def fit(cell: dict) -> None:
             output["data"]["text/html"] = re.sub("^<p>.*?</p>", "", _html(output))
     if kind in ("toy", "question", "answer", "claims", "figure"):
         tags[:] = [tag for tag in tags if tag != "hide-input"] + ["remove-input"]
-    if kind == "code":
+    if kind == "code" and any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
         cell["source"], source = apart(cell["source"])
         kind = "figure" if source else kind
     if kind in ("answer", "claims", "figure"):
