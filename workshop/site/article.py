@@ -18,7 +18,7 @@ from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
 CALLS = {
-    "question": r"lesson\.(?:predict|concept_check|warm_up)\(",
+    "question": r"lesson\.(?:predict|concept_check|warm_up|inventory)\(",
     "turn": r"lesson\.your_turn\(",
     "check": r"check\.\w+\(",
 }
@@ -27,8 +27,8 @@ CALLS = {
 def part(cell: dict) -> str:
     """What a code cell is for a reader:
 
-    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, a warm-up or a concept check. All
-      three answer on the page, so their code says nothing.
+    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, a warm-up, a concept check or the
+      inventory. They speak for themselves, so their code says nothing.
     - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
       draws, and defines nothing that later text is about. What they give comes first, then their code.
     - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded

@@ -339,13 +339,13 @@ def chip(found: re.Match) -> str:
     '<code class="literal course-whole"><span class="pre">make hub</span></code>'
     >>> re.sub("<.?(?:span|code).*?>", "", made("course/experiments/readability.py"))
     'course/<wbr>experiments/<wbr>readability.<wbr>py'
-    >>> 'class="course-whole">--no-browser</span>' in made("python -m course.lab --no-browser")
-    True
+    >>> re.findall('course-whole">(.*?)<', made("python -m course.lab --no-browser"))
+    ['-m', '--no-browser']
     """
     if len(html.unescape(re.sub("<[^>]*>", "", found[2]))) <= WHOLE:
         return f'<code class="{found[1]} course-whole">{found[2]}</code>'
     inside = re.sub(r"(?<=[\w)])([/_.=,]+)(?=\w)", r'\1</span><wbr><span class="pre">', found[2])
-    inside = re.sub(r"(?<![\w<-])--\w[\w-]*", r'<span class="course-whole">\g<0></span>', inside)
+    inside = re.sub(r"(?<![\w<-])--?[a-z][\w-]*", r'<span class="course-whole">\g<0></span>', inside)
     return f'<code class="{found[1]}">{inside}</code>'
 
 
@@ -435,11 +435,17 @@ def hanging(found: re.Match) -> str:
     >>> pre = pre.replace("<i>pass</i>", "return max(a,\\n               b)")
     >>> hanging(WRITTEN.search(pre))[-67:]
     '<span style="--in:15ch;--near:8ch">        <s>       </s>b)\\n</span>'
+    >>> pre = pre.replace("def f():", "python -m classroom.grading marks --root /srv/course")
+    >>> re.findall('course-whole">(.*?)<', hanging(WRITTEN.search(pre)))
+    ['-m', '--root']
     """
     made, last = [found[1]], 0
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
-        if len(text.strip()) > PHONE:  # where a long line may break
+        if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
+            line = re.sub(
+                r"(?<=[ >])--?[a-z][\w-]*(?=[\s=<])", r'<span class="course-whole">\g<0></span>', line
+            )
             line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
         deep = len(text) - len(text.lstrip(" "))
         if deep <= last + 4 or not text.strip():
