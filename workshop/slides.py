@@ -726,7 +726,7 @@ def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bo
         return f'{before}<ol class="told" {data}>{answers}</ol>{rest}'
     shown = re.sub("^<p>(.*?) ?<b>", r'<p class="measured"><small>\1</small><b>', first.source)
     if not choices:
-        shown = re.sub(rf"<b>({DIGITS.pattern})", r'<b class="number">\1</b> <b>', shown)
+        shown = re.sub(rf"<b>({NUMBER.pattern})", r'<b class="number">\1</b> <b>', shown)
     return f'{before}{shown}<p class="told" {data}></p>{rest}'
 
 

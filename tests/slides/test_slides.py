@@ -247,6 +247,10 @@ def test_a_deck_shows_nothing_that_is_not_in_the_notebook(site, number):
             assert image["src"].startswith("data:image/png") and words(image["alt"]) in known
 
 
+def test_a_measured_number_keeps_its_unit(site):
+    assert '<b class="number">14.68 %</b>' in (site[0] / "05.html").read_text(encoding="utf-8")
+
+
 def test_the_index_lists_every_deck(site):
     page = (site[0] / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'href="(\d\d)\.html"', page) == NUMBERS

@@ -405,3 +405,15 @@ def test_what_is_hard_to_read_is_shown_with_a_warning(monkeypatch):
     with pytest.warns(UserWarning, match="Hard to read: .*'a very long name' is cut off.* Try another size"):
         plots.show(plots.bars({"a very long name": 1}, size=(1, 1)), "One bar with a name that is too long.")
     assert len(shown) == 1
+
+
+def test_many_spreads_are_whiskers_and_lines_of_one_encoding_differ_in_shade():
+    names = ("raw", "PI", "NTK-aware", "YaRN")
+    for shown, bands in ((names[:3], True), (names, False)):
+        figure = plots.lines(
+            [1, 2], {name: [1, 2] for name in shown}, spread={n: ([0, 1], [2, 3]) for n in shown}
+        )
+        kinds = {type(each).__name__ for each in figure.axes[0].collections}
+        assert kinds == ({"FillBetweenPolyCollection"} if bands else {"LineCollection"})
+    drawn = [tuple(line.get_color()) for line in figure.axes[0].lines]
+    assert len(drawn) == len(set(drawn)) == len(names)

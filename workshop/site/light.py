@@ -345,7 +345,7 @@ def chip(found: re.Match) -> str:
     if len(html.unescape(re.sub("<[^>]*>", "", found[2]))) <= WHOLE:
         return f'<code class="{found[1]} course-whole">{found[2]}</code>'
     inside = re.sub(r"(?<=[\w)])([/_.=,]+)(?=\w)", r'\1</span><wbr><span class="pre">', found[2])
-    inside = re.sub(r"(?<![\w<-])--?[a-z][\w-]*", r'<span class="course-whole">\g<0></span>', inside)
+    inside = re.sub(r"(?<![\w<-])(--?[a-z][\w-]*)", KEPT, inside)
     return f'<code class="{found[1]}">{inside}</code>'
 
 
@@ -443,9 +443,7 @@ def hanging(found: re.Match) -> str:
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
         if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
-            line = re.sub(
-                r"(?<=[ >])--?[a-z][\w-]*(?=[\s=<])", r'<span class="course-whole">\g<0></span>', line
-            )
+            line = re.sub(r"(?<=[ >])(--?[a-z][\w-]*)(?=[\s=<])", KEPT, line)
             line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
         deep = len(text) - len(text.lstrip(" "))
         if deep <= last + 4 or not text.strip():
