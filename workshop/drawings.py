@@ -38,6 +38,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 WIDE = 1160  # pixels of a slide
+ROOM = 420  # and so many of its height, where nobody says how much its words leave
 ROLE = re.compile(r":(q|k|mix|new|off)$")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
 
@@ -83,6 +84,10 @@ def said(drawing: dict, say: Callable[[str], str]) -> dict:
 
 
 # ---- marks ----
+def _within(low: float, value: float, high: float) -> float:
+    return max(low, min(value, high))
+
+
 def _cut(text: str) -> tuple[str, str]:
     """Its words, and its role as a class of SVG."""
     role = ROLE.search(text)
@@ -158,17 +163,21 @@ def _turn(middle: tuple[float, float], radius: float, start: float, end: float, 
 
 
 # ---- forms: each returns its marks, its width and its height ----
-def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
+def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Words in boxes, below each other; numbers below, arcs above, and what a row is called before it."""
-    size, tall = (34, 76) if len(rows) < 4 else (30, 58)
-    if len(rows) < 3 and not any({"arcs", "under"} & row.keys() for row in rows):  # nothing else needs room
-        size, tall = 36, 100
+
+    def above(row):  # room for its arcs
+        return 6 + max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in row.get("arcs", [])), default=-6)
+
+    taken = sum(above(row) + 26 + 36 * ("under" in row) for row in rows)
+    tall = _within(56, (room - taken) / len(rows), 104)
+    size = int(_within(30, 0.42 * tall, 38))
     left = 0.93 * max(_long(row.get("name", ""), 28) for row in rows) + 30
     left = left if left > 30 else 0
     right = WIDE - max((_long(row["end"], 34) + 24 for row in rows if "end" in row), default=0)
     longest = max(_long(word, size) for row in rows for word in row["words"].split(" ")) + 36
     most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
-    longest = max(longest, 84)
+    longest = max(longest, 1.2 * tall)
     gap = 14
     while most * (longest + gap) > right - left and size > 26:
         size, longest = size - 2, longest * (size - 2) / size
@@ -177,7 +186,7 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     out, y = [], 6.0
     for row in rows:
         arcs = row.get("arcs", [])
-        y += max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in arcs), default=-6) + 6
+        y += above(row)
         x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
         if name := row.get("name"):
             out.append(_text(left - 20, y + tall / 2, name, " soft", 28, "end"))
@@ -207,9 +216,9 @@ def _rows(rows: list[dict], **_) -> tuple[str, float, float]:
     return "".join(out), end - gap + 4 + WIDE - right, y - 20
 
 
-def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, float]:
+def _flow(lanes: list[list[str]], room: float, into: str = "", **_) -> tuple[str, float, float]:
     """Boxes with arrows from each to the next; several lanes may meet in a last one."""
-    size, tall, gap = 32, 116 if len(lanes) < 3 else 92, 54
+    size, tall, gap = 36, _within(80, (room + 44) / len(lanes) - 44, 124), 54
     ends = [into] if into else []
     columns = max(map(len, lanes))
 
@@ -245,13 +254,14 @@ def _flow(lanes: list[list[str]], into: str = "", **_) -> tuple[str, float, floa
     return "".join(out), x[-1] + wide[-1] + 4, high
 
 
-def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
+def _dials(dials: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Clocks: hands at their angles (0 is to the right, as in a plane), a turn as an arc, a name below."""
-    room = min(WIDE / len(dials), 400)
-    radius = min(room / 2 - 46, 150)
+    named = any("name" in dial for dial in dials)
+    apart = min(WIDE / len(dials), 480)
+    radius = _within(70, min(apart / 2 - 46, (room - (124 if named else 90)) / 2), 180)
     out, middle = [], radius + 44
     for n, dial in enumerate(dials):
-        x = (n + 0.5) * room
+        x = (n + 0.5) * apart
 
         def at(angle, share, x=x):
             turn = math.radians(angle)
@@ -274,7 +284,7 @@ def _dials(dials: list[dict], **_) -> tuple[str, float, float]:
             out.append(_text(*at(angle, 1 + far / radius), label, size=28))
         if name := dial.get("name"):
             out.append(_text(x, 2 * radius + 96, name, " soft", 28))
-    return "".join(out), room * len(dials), 2 * radius + (124 if any("name" in d for d in dials) else 90)
+    return "".join(out), apart * len(dials), 2 * radius + (124 if named else 90)
 
 
 MAPS = {  # the value of a cell, from query i, key j and a number; None is an empty cell
@@ -294,16 +304,16 @@ LINES = {  # the height of a curve, from x and a number
 }
 
 
-def _grids(grids: list[dict], **_) -> tuple[str, float, float]:
+def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange."""
-    room = WIDE / len(grids)
+    apart = WIDE / len(grids)
     out, high, end = [], 0.0, 0.0
     for m, grid in enumerate(grids):
         n, rule, names = grid["n"], MAPS[grid["rule"]], grid.get("words", "").split()
         label = max((_long(name, 26) for name in names), default=0) + 16
-        tall = min((room - label - 50) / n, 360 / n, 84)
-        wide = min(max(tall, label), (room - label - 50) / n)  # a column has room for its word
-        x0, y0 = m * room + label, 44.0 if names else 6.0
+        tall = min((apart - label - 50) / n, (room - 104) / n, 84)
+        wide = min(max(tall, label), (apart - label - 50) / n)  # a column has room for its word
+        x0, y0 = m * apart + label, 44.0 if names else 6.0
         values = [[rule(i, j, grid.get("by", 0)) for j in range(n)] for i in range(n)]
         most = max(abs(v) for row in values for v in row if v is not None) or 1
         for i in range(n):
@@ -362,6 +372,7 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
 
 def _curves(
     curves: list[dict],
+    room: float,
     x: list,
     border: float | None = None,
     log: bool = False,
@@ -376,7 +387,8 @@ def _curves(
     start, end, label = x
     left = max(_long(f"{each:g}", 26) for each in y[:2]) + 16 if y else 20
     right = WIDE - max(_long(c["name"], 28) for c in curves) - 24
-    top, tall = (56, 270) if y else (16, 300)
+    top = 56 if y else 16
+    tall = _within(160, room - top - 56 - 32 * bool(ticks), 360)
 
     def along(at):
         at, low, high = (math.log2(each) if log else each for each in (at, start, end))
@@ -427,7 +439,7 @@ def _curves(
 
 
 def _bars(
-    bars: list[list[str]], unit: str = "", most: float = 0, mark: list | None = None, flat=False, **_
+    bars: list[list[str]], room: float, unit: str = "", most: float = 0, mark: list | None = None, **_
 ) -> tuple[str, float, float]:
     """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one."""
 
@@ -436,13 +448,13 @@ def _bars(
 
     given = [bar for bar in bars if bar[1:]]
     rows = len(given) + 0.5 * (len(bars) - len(given))
-    step = 58 if flat else max(min(124, int(400 / rows)), 58)  # they fill the slide
+    step = _within(54, (room - 20) / rows, 124)
     thick = (0.8 if len(given) < len(bars) else 0.6) * step
     left = max(_long(name, 30) for name, *_ in given) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in given) - 24
     most = most or max(value(text) for _, *row in given for text in row) or 1
     x = {text: left + room * value(text) / most for _, *row in given for text in (*row, *(mark or [])[:1])}
-    top, out = (44 if mark or unit else 4), []
+    top, out = (44 - (step - thick) / 2 if mark or unit else 4), []  # what they count stands at the first
     if unit:
         out.append(_text(left, 16, unit, " soft", 26, "start"))
     y = top - step / 2
@@ -472,9 +484,10 @@ def _bars(
     return "".join(out), WIDE, top + step * rows + 4
 
 
-def _arrows(arrows: list[list], arc: list | None = None, **_) -> tuple[str, float, float]:
+def _arrows(arrows: list[list], room: float, arc: list | None = None, **_) -> tuple[str, float, float]:
     """Vectors of a plane from one point, each with its name at its tip."""
-    radius, middle = 190, 236
+    radius = room / 2 - 46
+    middle = room / 2
     far = max(math.hypot(a, b) for a, b, *_ in arrows)
     out = [
         f'<path class="axis" d="M{middle - radius - 16} {middle}H{middle + radius + 16}'
@@ -497,17 +510,20 @@ FORMS = {
 }  # fmt: skip
 
 
-def _marks(drawing: dict) -> tuple[str, float, float]:
+def _marks(drawing: dict, room: float) -> tuple[str, float, float]:
     forms = [each for each in FORMS if each in drawing]
     if len(forms) != 1:
         raise ValueError(f"a drawing has one of {', '.join(FORMS)}; this one has {', '.join(drawing)}")
     (form,) = forms
+    room = (room - 30) / 2 if "also" in drawing else room
     try:
-        marks, wide, high = FORMS[form](drawing[form], **{k: v for k, v in drawing.items() if k != form})
+        marks, wide, high = FORMS[form](
+            drawing[form], room=room, **{k: v for k, v in drawing.items() if k != form}
+        )
     except (KeyError, TypeError, ValueError, IndexError) as problem:
         raise ValueError(f"the drawing {form} = {drawing[form]!r} can't be drawn: {problem!r}") from None
     if "also" in drawing:
-        more, width, height = _marks(drawing["also"])
+        more, width, height = _marks(drawing["also"], room)
         most, below = max(wide, width), high + 30
         marks = (
             f'<g transform="translate({(most - wide) / 2:.0f} 0)">{marks}</g>'
@@ -517,8 +533,8 @@ def _marks(drawing: dict) -> tuple[str, float, float]:
     return marks, wide, high
 
 
-def svg(drawing: dict) -> str:
-    """A drawing as SVG; ValueError, with the forms there are, for another.
+def svg(drawing: dict, room: float = ROOM) -> str:
+    """A drawing as SVG, about as high as its ``room``; ValueError, with the forms there are, for another.
 
     >>> svg({"flow": [["$x$", "score"]]}).count("<rect"), svg({"bars": [["cat", "0.5"]]}).count("<rect")
     (2, 1)
@@ -526,5 +542,9 @@ def svg(drawing: dict) -> str:
     >>> asked.count('class="bar'), asked.count('class="box new"')
     (1, 1)
     """
-    marks, wide, high = _marks(drawing)
-    return f'<svg class="drawing" viewBox="0 0 {wide:.0f} {high:.0f}" role="presentation">{marks}</svg>'
+    marks, wide, high = _marks(drawing, room)
+    most = f"max-width: min(100%, {1.15 * wide:.0f}px)"  # its words are as large as on other slides
+    return (
+        f'<svg class="drawing" style="{most}" viewBox="0 0 {wide:.0f} {high:.0f}" role="presentation">'
+        f"{marks}</svg>"
+    )

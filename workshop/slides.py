@@ -614,7 +614,7 @@ class Deck:
             heading = new_markdown_cell(
                 f"{'#' if slide is self.slides[0] else '##'} {slide.section}{curly(head)}"
             )
-            drawn = drawings.svg({**slide.draw, "flat": bool(slide.vote)}) if slide.draw else ""
+            drawn = drawings.svg(slide.draw) if slide.draw else ""
             kind = "vote" if slide.vote else layout(slide.blocks, drawn)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
             shown, later = (
@@ -622,6 +622,8 @@ class Deck:
                 for blocks in slide.blocks
             )
             if drawn:
+                beside = () if kind == "beside" else (*shown, *later)
+                drawn = drawings.svg(slide.draw, room(slide.head, [_source(cell) for cell in beside]))
                 shown.append(_shown(f"<figure>{drawn}</figure>"))
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
@@ -672,7 +674,8 @@ def _vote(key: str, block: Block, language: str) -> str:
             f'<li><button type="button"><span>{choice}</span><output></output></button></li>'
             for choice in _reasoned([choice[4:-5] for choice in choices])
         )
-        inside = f"<ol>{answers}</ol>"
+        short = all(len(plain(choice)) < (34 if language == ENGLISH else 17) for choice in choices)
+        inside = f"<ol{' class="two"' * (short and len(choices) == 4)}>{answers}</ol>"
     elif kind == "number":
         unit = html.escape(asked["unit"], quote=False)
         inside = f'<label><input inputmode="decimal" aria-label="{name}"> {unit}</label>'
@@ -785,6 +788,36 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     if len(pictures) == 1 and not moved and words and len(shown) == len(words) + (not drawn):
         return "beside" if _proportion(pictures[0]) < (1.45 if drawn else 1.9) else ""
     return ""
+
+
+def room(head: str, sources: list[str]) -> float:
+    """About how many pixels of a slide's height its words leave to a drawing; ``sources`` are Markdown or HTML.
+
+    >>> room("A head", []) > room("A head", ["A line."]) > room("A head", ["A line that is broken. " * 5])
+    True
+    """
+
+    def lines(text, letters):
+        wide = sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in plain(text))
+        return -(-wide // letters)
+
+    left = 575 - 49 * lines(head, 50)
+    for source in sources:
+        if vote := re.search('<ol(?: class="two")?>|<label|<svg', source):
+            given, _, ask = source[: vote.start()].rpartition('<p class="ask">')
+            left += 20 * (not head) - 41 * lines(given, 70) - 53 * lines(ask, 46) - 36
+            choices = re.findall("<li>.*?</li>", source)
+            two = 1 + ('<ol class="two">' in source)  # columns
+            left -= sum(28 + 39 * lines(each, 62 // two) + 14 for each in choices) / two if choices else 108
+        elif 'class="told"' in source and "<li>" in source:
+            left -= 66  # of all choices the right one
+        else:
+            left -= 24 + (76 if 'class="number"' in source or "$$" in source else 42 * lines(source, 70))
+    return max(left, 150)
+
+
+def _source(cell: nbformat.NotebookNode) -> str:
+    return cell.source or "".join(output.data["text/html"] for output in cell.outputs)
 
 
 EDGE = 5  # pixels around what is painted over
