@@ -675,7 +675,8 @@ def _vote(key: str, block: Block, language: str) -> str:
             for choice in _reasoned([choice[4:-5] for choice in choices])
         )
         short = all(len(plain(choice)) < (34 if language == ENGLISH else 17) for choice in choices)
-        inside = f"<ol{' class="two"' * (short and len(choices) == 4)}>{answers}</ol>"
+        columns = ' class="two"' * (short and len(choices) == 4)
+        inside = f"<ol{columns}>{answers}</ol>"
     elif kind == "number":
         unit = html.escape(asked["unit"], quote=False)
         inside = f'<label><input inputmode="decimal" aria-label="{name}"> {unit}</label>'
