@@ -674,7 +674,7 @@ def _vote(key: str, block: Block, language: str) -> str:
             f'<li><button type="button"><span>{choice}</span><output></output></button></li>'
             for choice in _reasoned([choice[4:-5] for choice in choices])
         )
-        short = all(len(plain(choice)) < (34 if language == ENGLISH else 17) for choice in choices)
+        short = all(len(plain(choice[4:-5])) < (52 if language == ENGLISH else 26) for choice in choices)
         columns = ' class="two"' * (short and len(choices) == 4)
         inside = f"<ol{columns}>{answers}</ol>"
     elif kind == "number":
@@ -792,7 +792,7 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
 
 
 def room(head: str, sources: list[str]) -> float:
-    """About how many pixels of a slide's height its words leave to a drawing; ``sources`` are Markdown or HTML.
+    """About how many pixels of a slide's height its words, in Markdown or HTML, leave to a drawing.
 
     >>> room("A head", []) > room("A head", ["A line."]) > room("A head", ["A line that is broken. " * 5])
     True
@@ -809,7 +809,11 @@ def room(head: str, sources: list[str]) -> float:
             left += 20 * (not head) - 41 * lines(given, 70) - 53 * lines(ask, 46) - 36
             choices = re.findall("<li>.*?</li>", source)
             two = 1 + ('<ol class="two">' in source)  # columns
-            left -= sum(28 + 39 * lines(each, 62 // two) + 14 for each in choices) / two if choices else 108
+            left -= (
+                sum(42 + 39 * lines(each, 62 if two == 1 else 27) for each in choices) / two
+                if choices
+                else 108
+            )
         elif 'class="told"' in source and "<li>" in source:
             left -= 66  # of all choices the right one
         else:
