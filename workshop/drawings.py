@@ -9,6 +9,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
                     seen = [0, 246] }]              # known ground, a sector
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
+                                                    # or values = [[0.9, 0.1], [0.2, 0.8]], as measured
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix" }]
@@ -309,12 +310,14 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     apart = WIDE / len(grids)
     out, high, end = [], 0.0, 0.0
     for m, grid in enumerate(grids):
-        n, rule, names = grid["n"], MAPS[grid["rule"]], grid.get("words", "").split()
+        values = grid.get("values") or [
+            [MAPS[grid["rule"]](i, j, grid.get("by", 0)) for j in range(grid["n"])] for i in range(grid["n"])
+        ]
+        n, names = len(values), grid.get("words", "").split()
         label = max((_long(name, 26) for name in names), default=0) + 16
         tall = min((apart - label - 50) / n, (room - 104) / n, 84)
         wide = min(max(tall, label), (apart - label - 50) / n)  # a column has room for its word
         x0, y0 = m * apart + label, 44.0 if names else 6.0
-        values = [[rule(i, j, grid.get("by", 0)) for j in range(n)] for i in range(n)]
         most = max(abs(v) for row in values for v in row if v is not None) or 1
         for i in range(n):
             if names:

@@ -62,7 +62,8 @@ def test_a_plan_fits_its_notebook(number):
         for block in blocks
         if block.kind == "picture"
     ]
-    assert len(pictures) >= 3
+    assert len(pictures) + sum(bool(slide.draw) for slide in plan.slides) >= 10
+    assert any(re.search("data-(live|playground)", each.parts[0].source) for each in pictures), "a toy"
     sections = {slide.section for slide in plan.slides if slide.do}
     explorers = {
         name
