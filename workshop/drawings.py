@@ -170,8 +170,9 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     def above(row):  # room for its arcs
         return 6 + max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in row.get("arcs", [])), default=-6)
 
-    taken = sum(above(row) + 26 + 36 * ("under" in row) for row in rows)
-    tall = _within(56, (room - taken) / len(rows), 104)
+    taken = sum(above(row) + 36 * ("under" in row) for row in rows)
+    between = 26 if (room - taken) / len(rows) > 82 else 12
+    tall = _within(46, (room - taken) / len(rows) - between, 104)
     size = int(_within(30, 0.42 * tall, 38))
     left = 0.93 * max(_long(row.get("name", ""), 28) for row in rows) + 30
     left = left if left > 30 else 0
@@ -213,8 +214,8 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
         if n := row.get("border"):
             edge = x[n] - gap / 2
             out.append(f'<path class="border" d="M{edge:.0f} {y - tall - 52:.0f}V{y + 8:.0f}"/>')
-        y += 26
-    return "".join(out), end - gap + 4 + WIDE - right, y - 20
+        y += between
+    return "".join(out), end - gap + 4 + WIDE - right, y - between + 6
 
 
 def _flow(lanes: list[list[str]], room: float, into: str = "", **_) -> tuple[str, float, float]:

@@ -38,7 +38,7 @@ import sys
 import tomllib
 import unicodedata
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -623,7 +623,7 @@ class Deck:
             )
             if drawn:
                 beside = () if kind == "beside" else (*shown, *later)
-                drawn = drawings.svg(slide.draw, room(slide.head, [_source(cell) for cell in beside]))
+                drawn = drawings.svg(slide.draw, room(slide.head, beside))
                 shown.append(_shown(f"<figure>{drawn}</figure>"))
             for cell in later[:1]:  # the others follow in the same fragment
                 cell.metadata.slideshow = {"slide_type": "fragment"}
@@ -791,10 +791,11 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
     return ""
 
 
-def room(head: str, sources: list[str]) -> float:
-    """About how many pixels of a slide's height its words, in Markdown or HTML, leave to a drawing.
+def room(head: str, beside: Iterable[nbformat.NotebookNode]) -> float:
+    """About how many pixels of a slide's height its words, code and formulas leave to a drawing.
 
-    >>> room("A head", []) > room("A head", ["A line."]) > room("A head", ["A line that is broken. " * 5])
+    >>> left = [room("A head", [new_markdown_cell(text)]) for text in ("", "A line.", "Two lines. " * 8)]
+    >>> left == sorted(left, reverse=True)
     True
     """
 
@@ -803,7 +804,8 @@ def room(head: str, sources: list[str]) -> float:
         return -(-wide // letters)
 
     left = 575 - 49 * lines(head, 50)
-    for source in sources:
+    for cell in beside:
+        source = cell.source or "".join(output.data["text/html"] for output in cell.outputs)
         if vote := re.search('<ol(?: class="two")?>|<label|<svg', source):
             given, _, ask = source[: vote.start()].rpartition('<p class="ask">')
             left += 20 * (not head) - 41 * lines(given, 70) - 53 * lines(ask, 46) - 36
@@ -816,13 +818,13 @@ def room(head: str, sources: list[str]) -> float:
             )
         elif 'class="told"' in source and "<li>" in source:
             left -= 66  # of all choices the right one
+        elif "size" in cell.metadata:
+            left -= 56 + 1.3 * cell.metadata["size"] * len(source.splitlines())
+        elif "$$" in source:
+            left -= 210 if "underbrace" in source else 130 if "frac" in source else 100
         else:
-            left -= 24 + (76 if 'class="number"' in source or "$$" in source else 42 * lines(source, 70))
+            left -= 24 + (76 if 'class="number"' in source else 42 * lines(source, 70))
     return max(left, 150)
-
-
-def _source(cell: nbformat.NotebookNode) -> str:
-    return cell.source or "".join(output.data["text/html"] for output in cell.outputs)
 
 
 EDGE = 5  # pixels around what is painted over
