@@ -641,8 +641,7 @@ class Deck:
             return [_shown(_vote(self.notebook.asked[block.cell], block, self.language))]
         if block.kind == "html" and block.at[2] == 0 and (told := self.notebook.told.get(block.cell)):
             beside = [each for blocks in slide.blocks for each in blocks]
-            asks = not slide.head and kind != "beside"
-            return [_shown(_told(told, block, self.language, beside, asks))]
+            return [_shown(_told(told, block, self.language, beside))]
         return _cells(block, slide.measured)
 
 
@@ -706,20 +705,19 @@ def _reasoned(choices: list[str]) -> list[str]:
     ]
 
 
-def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bool) -> str:
-    """An answer with what was asked, as far as a slide has room, and with how the room has voted or drawn.
+def _told(told: dict, block: Block, language: str, beside: list[Block]) -> str:
+    """An answer, with how the room has voted or drawn.
 
     ``beside``: what else the slide shows. All choices, the right one marked, have room beside words alone; a
-    picture leaves none for a curve. ``asks``: there is room to ask.
+    picture leaves none for a curve.
     """
     with speaking(language):
         asked = questions.find("predict", told["key"])
     kinds, first = {each.kind for each in beside}, block.parts[0]
     drawn, choices = "picture" in kinds, asked.get("choices", {})
-    before = f'<p class="asked">{_end(asked["question"], language, half=drawn)}</p>' if asks else ""
     rest = _html(replace(block, parts=block.parts[1:]))
     if asked.get("kind", "choice") == "sketch":
-        return before + ("" if drawn else _sheet(told["key"], asked, first.text, told["value"])) + rest
+        return ("" if drawn else _sheet(told["key"], asked, first.text, told["value"])) + rest
     value = list(choices).index(told["value"]) if choices else told["value"]
     data = f'data-vote="{told["key"]}" data-value="{value}"'
     if choices and kinds <= {"html", "paragraph"}:
@@ -727,11 +725,11 @@ def _told(told: dict, block: Block, language: str, beside: list[Block], asks: bo
             f"<li{' class=right' if name == told['value'] else ''}>{text}<output></output></li>"
             for name, text in choices.items()
         )
-        return f'{before}<ol class="told" {data}>{answers}</ol>{rest}'
+        return f'<ol class="told" {data}>{answers}</ol>{rest}'
     shown = re.sub("^<p>(.*?) ?<b>", r'<p class="measured"><small>\1</small><b>', first.source)
     if not choices:
         shown = re.sub(rf"<b>({NUMBER.pattern})", r'<b class="number">\1</b> <b>', shown)
-    return f'{before}{shown}<p class="told" {data}></p>{rest}'
+    return f'{shown}<p class="told" {data}></p>{rest}'
 
 
 def _sentences(text: str, language: str) -> list[str]:
@@ -741,16 +739,6 @@ def _sentences(text: str, language: str) -> list[str]:
     ['<b>先预测。</b>位置都没有了。', '会怎样？']
     """
     return sentences(text) if language == ENGLISH else re.split(r"(?<=[。？！])(?=[^<\s])", text)
-
-
-def _end(question: str, language: str, half: bool) -> str:
-    """The last sentences of a question that a line or two have room for; ``half``: that much less room."""
-    end = ""
-    for sentence in reversed(_sentences(question, language)):
-        if end and len(plain(sentence + end)) > (150 if language == ENGLISH else 75) // (1 + half):
-            break
-        end = f"{sentence} {end}".strip()
-    return end
 
 
 def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None) -> str:
@@ -794,8 +782,8 @@ def layout(blocks: list[list[Block]], drawn: str = "") -> str:
 def room(head: str, beside: Iterable[nbformat.NotebookNode]) -> float:
     """About how many pixels of a slide's height its words, code and formulas leave to a drawing.
 
-    >>> left = [room("A head", [new_markdown_cell(text)]) for text in ("", "A line.", "Two lines. " * 8)]
-    >>> left == sorted(left, reverse=True)
+    >>> line, two = new_markdown_cell("A line."), new_markdown_cell("Two lines. " * 8)
+    >>> room("A head", []) > room("A head", [line]) > room("A head", [two]) > room("A head", [line, two])
     True
     """
 
@@ -921,12 +909,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+−]?\d(?:[\d,.]*\d)?(?:e[-+]?\d+)?(?: ?[%×�
 
 
 def _reading(lines: list[str]) -> str:
-    """What a cell printed, as a speaker reads it out: a table where it has columns, and its numbers bold.
+    """What a cell printed, as a speaker reads it out, with its numbers bold.
 
-    >>> print(_reading(["kerple     time 1.02", "alibi      time 1.01"]).replace("<tr>", "\\n<tr>"))
-    <table class="reading">
-    <tr><td>kerple</td><td>time <b>1.02</b></td></tr>
-    <tr><td>alibi</td><td>time <b>1.01</b></td></tr></table>
     >>> _reading(["as trained: 3.86 nats"])
     '<p class="reading">as trained: <b>3.86</b> nats</p>'
     """
@@ -939,58 +923,7 @@ def _reading(lines: list[str]) -> str:
         parts[1::2] = [f" <small>{part}</small>" for part in parts[1::2]]
         return "".join(parts)
 
-    title = [lines.pop(0)] if len(lines) > 2 and lines[0].endswith((":", "：", "seeds")) else []
-    for rows in (
-        [re.split(r" {2,}", line.strip()) for line in lines],
-        [line.split(": ", 1) for line in lines],
-        [re.split(r", (?!\d)", line) for line in lines],
-    ):
-        wide = max(map(len, rows))
-        short = [row for row in rows if len(row) != wide]
-        headed = len(rows) > 2 and short == rows[:1] and len(rows[0]) == wide - 1
-        if len(rows) > 1 and wide > 1 and (headed or not short):
-            rows = [[""] * (wide - len(row)) + row for row in rows]
-            shares = [_shares([row[n] for row in rows[headed:]], least=wide) for n in range(wide)]
-            cells = [
-                [f"{html.escape(head, quote=False)}{colon}{bold(cell)}" for head, colon, cell in row]
-                for row in ([cell.rpartition(": ") for cell in row] for row in rows)
-            ]
-            table = ""
-            for m, row in enumerate(cells, -headed):
-                share = [each[m] if each and m >= 0 else "" for each in shares]
-                if wide == 2 and share[1]:
-                    row[1] = f'<i style="width:{share[1]}"></i></td><td>{row[1]}'
-                    share = ["", "bar"]
-                table += "<tr>"
-                for cell, size in zip(row, share, strict=True):
-                    look = ' class="bar"' if size == "bar" else f' style="--share:{size}"' if size else ""
-                    table += f"<td{look}>{cell}</td>"
-                table += "</tr>"
-            head = "".join(f"<p>{html.escape(line, quote=False)}</p>" for line in title)
-            words = " words" * any(len(row[-1]) > 40 or not NUMBER.search(row[-1]) for row in rows)
-            same = re.match(r"\S+[.。]", rows[0][-1])  # a sentence that all share, such as "passed."
-            if same and all(row[-1].startswith(same[0]) for row in rows):
-                table = table.replace(f"<td>{same[0]}", f'<td><span class="same">{same[0]}</span>')
-            return f'{head}<table class="reading{words}">{table}</table>'
-    return "".join(f'<p class="reading">{bold(line)}</p>' for line in (*title, *lines))
-
-
-def _shares(cells: list[str], least: int = 2) -> list[str]:
-    """How long a bar is for each number of a column, if they are of one kind, and differ enough to be seen.
-
-    >>> _shares(["1 nat", "4 nats"]), _shares(["4.0", "3.9"]), _shares(["at 3, 0.1 off", "at 2, 0.3 off"])
-    ([], [], [])
-    >>> _shares(["0.5 (0.4 to 0.6)", "2.0 (1.9 to 2.1)"])
-    ['25.0%', '100.0%']
-    """
-    cells = [re.sub(r"\(.*?\)", "", cell) for cell in cells]
-    found = [NUMBER.findall(cell) for cell in cells]
-    if len({NUMBER.sub("", cell).strip() for cell in cells}) > 1 or any(len(each) != 1 for each in found):
-        return []
-    values = [float(re.sub(r"[^\d.e+-]", "", number.replace("−", "-"))) for (number,) in found]
-    if len(values) < least or min(values) < 0 or min(values) > 0.7 * max(values):
-        return []
-    return [f"{100 * each / max(values):.1f}%" for each in values]
+    return "".join(f'<p class="reading">{bold(line)}</p>' for line in lines)
 
 
 # ---- files ----
