@@ -130,3 +130,4 @@ for (const [selector, start] of [["[data-predict]", prediction], ["[data-check]"
     }
   }
 }
+document.querySelectorAll(".order-open").forEach((one, n) => n && one.remove());   // once is enough

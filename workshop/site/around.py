@@ -1,5 +1,6 @@
 """What stands around the pages: cards of shared links, “Something wrong here?”, a 404 page, a site map."""
 
+import functools
 import html
 import json
 import os
@@ -10,6 +11,7 @@ import cards
 import editions
 import methods
 from PIL import Image
+from sphinx import addnodes
 
 from course.lesson.wrong import link as report_link
 from tutorial_lib.language import ENGLISH, _, speaking
@@ -152,6 +154,18 @@ def beside(_app, _page, _template, context, _doctree):
         context["generate_toctree_html"] = lambda *args, **named: groups(str(made(*args, **named)))
 
 
+@functools.cache
+def parts(env) -> dict[str, str]:
+    """The part of the list of all pages that each page stands in."""
+    lists = env.get_doctree(env.config.root_doc).findall(addnodes.toctree)
+    return {page: part["caption"] for part in lists for _title, page in part["entries"]}
+
+
+def crumbs(app, name, _template, context, _doctree):
+    """For ``crumbs.html``: the part that the page stands in, if no other page leads to it."""
+    context["part"] = parts(app.env).get(name, "")
+
+
 def neighbours(_app, name, _template, context, _doctree):
     """A page of ``docs`` does not follow the last module of the library, which stands before it in the list.
 
@@ -212,6 +226,7 @@ def setup(app):
     app.connect("html-page-context", card)
     app.connect("html-page-context", wrong)
     app.connect("html-page-context", neighbours)
+    app.connect("html-page-context", crumbs)
     app.connect("html-page-context", beside, priority=900)  # when the theme has made it
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

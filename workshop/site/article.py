@@ -135,6 +135,7 @@ def below(source: str, kind: str) -> str:
     }
     source = re.sub(r"^#.*\n", "", source) if kind != "figure" else source
     code = highlight(source, PythonLexer(), HtmlFormatter())
+    code = f'<div class="highlight-python">{code}</div>'  # as that of Sphinx, for light.py
     return f'<details class="course-code"><summary>{says[kind]}</summary>{code}</details>'
 
 

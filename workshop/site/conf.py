@@ -137,6 +137,7 @@ html_sidebars = {"_modules/**": ["navbar-logo.html"], "index": []}  # the first 
 html_theme_options = {
     "logo": {"text": project},
     "navbar_persistent": [],
+    "article_header_start": ["toggle-primary-sidebar.html", "crumbs.html"],
     "article_header_end": ["language.html", "article-header-buttons.html"],
     "max_navbar_depth": 1,  # the button that opens a deeper level has no name for a screen reader
     "collapse_navbar": True,  # at a depth of 1 nothing else is seen, and less is made

@@ -45,6 +45,10 @@ MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
 PHONE = 44
 """Characters of code in a line of a phone."""
+COLUMN = 81
+"""Characters of code in a line as wide as a paragraph."""
+SMALLER = 0.9
+"""Of its own size, so that titles in a figure are smaller than those above it."""
 NARROW = 920
 """Pixels: what is drawn no wider fits a phone, and its words can be read there."""
 SOLID, NEAREST = 7, Image.Resampling.NEAREST
@@ -196,7 +200,8 @@ def pictures(text: str, page: Path, site: Path) -> str:
         nonlocal count
         count += 1
         known = size(data)
-        more = "" if "width=" in tag else ' width="{}" height="{}"'.format(*known)
+        share = SMALLER if "_images/" in tag and known[0] > 300 else 1
+        more = "" if "width=" in tag else ' width="{:.0f}" height="{:.0f}"'.format(*(share * n for n in known))
         more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
         taken = re.search("_images/|/methods/", tag) and "style=" not in tag
@@ -233,6 +238,17 @@ def there_already(name: str, site: Path) -> bool:
 
 CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 """The ``unicode-range`` of the font in course.css."""
+
+
+def room(start: str, code: str) -> str:
+    """The opening of a box of code, which stands out of the column where a line of it is longer.
+
+    >>> room('<div class="highlight">', "x" * 82), room('<div class="highlight">', "中" * 40)
+    ('<div class="course-long highlight">', '<div class="highlight">')
+    """
+    lines = CHINESE.sub("--", html.unescape(re.sub("<[^>]*>", "", code))).splitlines()
+    long = any(len(line) > COLUMN for line in lines)
+    return start.replace('class="', 'class="course-long ', 1) if long else start
 
 
 SPACE = re.compile(
@@ -319,7 +335,8 @@ def printed(found: re.Match) -> str:
         )
     if not made:
         return found[0]
-    return found[1] + "".join(made) + ("<pre>" + "\n".join(text) + "</pre>" if text else "") + found[3]
+    text = "<pre>" + "\n".join(text) + "</pre>" if text else ""
+    return room(found[1], found[2]) + "".join(made) + text + found[3]
 
 
 CODE = re.compile(r'<code class="([^"]*\bliteral\b[^"]*)">((?:<span class="pre">[^<]*</span>|\s)+)</code>')
@@ -439,7 +456,7 @@ def hanging(found: re.Match) -> str:
     >>> re.findall('course-whole">(.*?)<', hanging(WRITTEN.search(pre)))
     ['-m', '--root']
     """
-    made, last = [found[1]], 0
+    made, last = [room(*found.groups())], 0
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
         if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
@@ -467,7 +484,7 @@ def hung(found: re.Match) -> str:
     lines = found[2].splitlines(keepends=True)
     if max(map(len, lines), default=0) <= PHONE:
         return found[0]
-    return found[1] + "".join(f'<span style="--in:0ch">{line}</span>' for line in lines)
+    return room(found[1], found[2]) + "".join(f'<span style="--in:0ch">{line}</span>' for line in lines)
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
