@@ -23,6 +23,8 @@ CALLS = {
     "check": r"check\.\w+\(",
 }
 
+DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
+
 
 def part(cell: dict) -> str:
     """What a code cell is for a reader:
@@ -48,14 +50,35 @@ def part(cell: dict) -> str:
     for name, call in CALLS.items():
         if re.search(rf"^(?:\w+ = )?{call}", source, re.M):
             return name
-    drawn = any("image/png" in output.get("data", {}) for output in outputs)
+    drawn = _drawn(cell)
     if "hide-input" in tags or "lesson.Claims(" in source:
         if any("<table" in _html(output) for output in outputs):
             return "claims"
         return "conditions" if "lesson.Claims(" in source else "figure" if drawn else "tools"
     if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3 or "import checks as check" in source:
         return "tools"
-    return "figure" if drawn and not re.search(r"^(?:def|class) ", source, re.M) else "code"
+    return "figure" if drawn and not DEFINED.search(source) else "code"
+
+
+def put_below(cells: list[dict]) -> None:
+    """In a side quest a picture comes first: what defines and draws it is folded, and what only trains.
+
+    Not if the text above speaks of the code.
+
+    >>> cells = [{"source": text, "cell_type": kind, "metadata": {}, "outputs": []} for kind, text in (
+    ...     ("markdown", "Here is a task."), ("code", "def learned():\\n    train(1)"), ("code", "learned()"),
+    ...     ("markdown", "Her class:"), ("code", "class Hers:\\n    rate = train(2)"))]
+    >>> put_below(cells)
+    >>> [cell["metadata"].get("tags") for cell in cells]
+    [None, ['hide-input'], None, None, None]
+    """
+    for before, cell, after in zip(cells, cells[1:], [*cells[2:], {}], strict=False):
+        source, above = ("".join(each["source"]) for each in (cell, before))
+        if cell["cell_type"] != "code" or not DEFINED.search(source) or above.endswith((":", "：")):
+            continue
+        only = not cell["outputs"] and ("train(" in source or _drawn(after))
+        if part(cell) == "code" and (only or _drawn(cell)):
+            cell["metadata"].setdefault("tags", []).append("hide-input")
 
 
 def fit(cell: dict) -> None:
@@ -66,9 +89,10 @@ def fit(cell: dict) -> None:
     )
     cell["source"] = re.sub("\n{3,}", "\n\n", source)
     named = re.match("# (.+)[:：]", source)  # what the cell is, and that it is to be run or opened
+    defined = "" if re.search("^import|^from", source, re.M) else ", ".join(DEFINED.findall(source))
     folded = {
         "answer": (_("Show the answer"), _("Hide it again")),
-        "tools": (named[1] if named else _("The tools"),) * 2,
+        "tools": (named[1] if named else defined or _("The tools"),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:
@@ -93,7 +117,7 @@ def fit(cell: dict) -> None:
             output["data"]["text/html"] = re.sub("^<p>.*?</p>", "", _html(output))
     if kind in ("toy", "question", "answer", "claims", "figure"):
         tags[:] = [tag for tag in tags if tag != "hide-input"] + ["remove-input"]
-    if kind == "code" and any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+    if kind == "code" and _drawn(cell):
         cell["source"], source = apart(cell["source"])
         kind = "figure" if source else kind
     if kind in ("answer", "claims", "figure"):
@@ -112,7 +136,7 @@ def apart(source: str) -> tuple[str, str]:
     lines, starts = source.split("\n"), [node.lineno - 1 for node in ast.parse(source).body]
     first = next((n for n in starts if re.match(r"(?:[\w, ()]+ = )?plots\.", lines[n])), 0)
     drawn = "\n".join(lines[first:])
-    if not first or re.search(r"^(?:def|class) ", drawn, re.M):
+    if not first or DEFINED.search(drawn):
         return source, ""
     return "\n".join(lines[:first]).rstrip(), drawn
 
@@ -164,6 +188,10 @@ def claims(table: str) -> str:
             f'<p class="claim">{claim}</p>{found}</div>'
         )
     return f'<div class="course-claims">{"".join(cards)}</div>'
+
+
+def _drawn(cell: dict) -> bool:
+    return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
 
 
 def _html(output: dict) -> str:

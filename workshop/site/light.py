@@ -201,7 +201,8 @@ def pictures(text: str, page: Path, site: Path) -> str:
         count += 1
         known = size(data)
         share = SMALLER if "_images/" in tag and known[0] > 300 else 1
-        more = "" if "width=" in tag else ' width="{:.0f}" height="{:.0f}"'.format(*(share * n for n in known))
+        wide, high = (round(share * each) for each in known)
+        more = "" if "width=" in tag else f' width="{wide}" height="{high}"'
         more += ' loading="lazy"' if later else ""
         tag = f"{more} {tag.removeprefix('<img').lstrip()}"
         taken = re.search("_images/|/methods/", tag) and "style=" not in tag
@@ -345,6 +346,7 @@ WHOLE = 24
 LAST = re.compile("(?<=[^<>]{8})([\u4e00-\u9fff]{2}[？。！：；”）]*)(?=</p>)")
 ENDING = re.compile('([\u4e00-\u9fff]{3}[？！”）]*)(?=</h[1-3]>|<a class="headerlink")')
 KEPT = r'<span class="course-whole">\1</span>'
+OPTION = re.compile(r"(?<=[ >])(--?[a-z][\w-]*)(?=[\s=<])")
 
 
 def chip(found: re.Match) -> str:
@@ -368,7 +370,11 @@ def chip(found: re.Match) -> str:
 
 TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
 CELL = re.compile(r"<td(?=[ >])(.*?)</td>", re.S)
-LINK = re.compile(r"(?s)^<td[^>]*>(?:<p>)?<a [^>]*>(?:(?!</a>).)*</a>(?:</p>)?</td>$")
+PLACES = re.compile(
+    r"(?s)<td[^>]*>(?:<p>)?(?:<a [^>]*>(?:(?!</a>).)*</a>|<code\b.*?</code>)"
+    r"(?:[,、\s]+<code\b.*?</code>)*(?:</p>)?</td>"
+)
+"""A link, or names in code."""
 
 
 def _cells(table: str) -> tuple[list[str], list[str]]:
@@ -381,8 +387,8 @@ def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
     With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short, or shorter still beside a long list. The only column of sentences, and links alone, need no
-    name; numbers stay below each other.
+    is short, or shorter still beside a long list. The only column of sentences, and links or code alone,
+    need no name; numbers stay below each other.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
@@ -403,7 +409,7 @@ def rows(found: re.Match) -> str:
     if len(names) == 2 and max(wide[::2]) < (24 if max(wide[1::2]) < 160 else 14):
         return found[0]
     columns = [wide[n :: len(names)] for n in range(len(names))]
-    links = [all(map(LINK.search, inside[n :: len(names)])) for n in range(len(names))]
+    links = [all(map(PLACES.fullmatch, inside[n :: len(names)])) for n in range(len(names))]
     if len(names) > 3 and all(max(its) < 8 for its in columns[1:]):  # it stays a table, below each name
         return f'<table class="table course-figures" style="--n:{len(names) - 1}">{found[1]}</table>'
     alone = sum(max(its) >= 40 for its, linked in zip(columns, links, strict=True) if not linked) == 1
@@ -460,8 +466,8 @@ def hanging(found: re.Match) -> str:
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
         if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
-            line = re.sub(r"(?<=[ >])(--?[a-z][\w-]*)(?=[\s=<])", KEPT, line)
-            line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
+            line = OPTION.sub(KEPT, line)
+            line = re.sub(r'(?<=</span>)(<span class="[po]">(?:[(\[]+|\.)</span>)(?=<)', r"\1<wbr>", line)
         deep = len(text) - len(text.lstrip(" "))
         if deep <= last + 4 or not text.strip():
             last = deep if text.strip() else last
@@ -484,7 +490,8 @@ def hung(found: re.Match) -> str:
     lines = found[2].splitlines(keepends=True)
     if max(map(len, lines), default=0) <= PHONE:
         return found[0]
-    return room(found[1], found[2]) + "".join(f'<span style="--in:0ch">{line}</span>' for line in lines)
+    lines = (f'<span style="--in:0ch">{OPTION.sub(KEPT, line)}</span>' for line in lines)
+    return room(found[1], found[2]) + "".join(lines)
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')

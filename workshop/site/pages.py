@@ -180,7 +180,7 @@ def prediction(key: str, shown: str) -> str:
     return place("predict", questions.log_key("predict", key), shown, asked=kept)
 
 
-def notebook(text: str) -> str:
+def notebook(text: str, aside: bool = False) -> str:
     """A stored notebook, fitted to the site: links, alternative texts, answers that wait to be opened."""
     content = json.loads(text)
     *above, last = content["cells"]  # where a lesson stands is said at its end: beside it is a list of all
@@ -190,6 +190,8 @@ def notebook(text: str) -> str:
         first[0]["metadata"].setdefault("tags", []).append("hide-input")
         first[0]["source"] = "\n\n".join("".join(cell["source"]) for cell in first)
         del content["cells"][2 : 1 + len(first)]
+    if aside:
+        article.put_below(content["cells"])
     for cell in content["cells"]:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
@@ -238,7 +240,7 @@ def read(app, docname, source):
     guide = TEACHERS if STUDENTS and docname == "index" else None
     source[0] = editions.source(docname, path, source[0], leave_out=guide)
     if path.suffix == ".ipynb":
-        source[0] = notebook(source[0])
+        source[0] = notebook(source[0], "/deeper/" in docname)
     elif docname == "index":
         source[0] = landing.filled(source[0]).replace("METHODS", methods.sidebar())
     elif docname == "methods/index":
