@@ -67,6 +67,7 @@ myst_heading_anchors = 6
 myst_heading_slug_func = "workshop.documents.slug"
 suppress_warnings = ["myst.header"]  # a notebook's goals stand below its title as a heading of level 3
 myst_update_mathjax = False  # it knows MathJax 3 and later
+copybutton_selector = "div:not(.output) > div.highlight > pre"  # what a cell printed is not to be run
 copybutton_exclude = ".linenos, .gp, .go"
 
 if editions.LANGUAGE != ENGLISH:
