@@ -71,6 +71,13 @@ def test_the_first_picture_of_a_page_does_not_wait(tmp_path):
     )
 
 
+def test_a_figure_is_shown_a_little_smaller_than_it_was_drawn(tmp_path):
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images/a.png").write_bytes(plots.png(plots.lines([0, 1], {"": [0, 1]}, size=(6, 4))))
+    text = light.pictures('<img src="_images/a.png" alt="1">', tmp_path / "a.html", tmp_path)
+    assert 'width="540" height="360"' in text
+
+
 def test_a_picture_of_the_site_around_it_is_taken_from_there(tmp_path):
     own = tmp_path / "zz"
     for folder in (tmp_path, own):

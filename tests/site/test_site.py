@@ -975,6 +975,23 @@ def test_no_code_of_a_lesson_is_wider_than_its_page_at_a_desk(look, url):
     assert not tab.problems
 
 
+def test_blocks_have_two_right_edges_and_a_page_says_where_it_stands(look, url):
+    tab = look()
+    tab.open(url, "notebooks/08_long_context.html")
+    edges = tab.page.evaluate("""
+        [...document.querySelectorAll('section > p, .order-card, .cell_input, .stream, .prev-next-area')]
+        .filter(one => one.offsetWidth).map(one => Math.round(one.getBoundingClientRect().right))""")
+    assert len(edges) > 50 and len({*edges}) == 2, {*edges}
+    for name, said in (
+        ("notebooks/08_long_context.html", "Notebooks"),
+        ("results/word-order.html", "What was"),
+    ):
+        tab.open(url, name)
+        part, page = tab.page.locator(".course-crumbs > *").all_inner_texts()
+        assert part.startswith(said) and tab.page.locator("h1").inner_text().startswith(page), name
+    assert not tab.problems
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize(
     "name", ["docs/glossary.html#rotary-position-embedding", "notebooks/06_rope.html#two-layouts"]
