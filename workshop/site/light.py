@@ -477,13 +477,17 @@ def hanging(found: re.Match) -> str:
     >>> pre = pre.replace("def f():", "python -m classroom.grading marks --root /srv/course")
     >>> re.findall('course-whole">(.*?)<', hanging(WRITTEN.search(pre)))
     ['-m', '--root']
+    >>> pre = pre.replace("-m", 'block<span class="o">.</span>attention')
+    >>> hanging(WRITTEN.search(pre)).count("block<wbr>")
+    1
     """
     made, last = [room(*found.groups())], 0
     for line in found[2].splitlines(keepends=True):
         text = re.sub("<[^>]*>", "", line)
         if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
             line = OPTION.sub(KEPT, line)
-            line = re.sub(r'(?<=</span>)(<span class="[po]">(?:[(\[]+|\.)</span>)(?=<)', r"\1<wbr>", line)
+            line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
+            line = line.replace('<span class="o">.</span>', '<wbr><span class="o">.</span>')
         deep = len(text) - len(text.lstrip(" "))
         if deep <= last + 4 or not text.strip():
             last = deep if text.strip() else last
