@@ -988,7 +988,7 @@ def test_blocks_have_two_right_edges_and_a_page_says_where_it_stands(look, url):
     ):
         tab.open(url, name)
         part, page = tab.page.locator(".course-crumbs > *").all_inner_texts()
-        assert part.startswith(said) and tab.page.locator("h1").inner_text().startswith(page), name
+        assert part.startswith(said) and tab.page.locator("article h1").inner_text().startswith(page), name
     assert not tab.problems
 
 
