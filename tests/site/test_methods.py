@@ -128,20 +128,21 @@ def test_strengths_are_the_differences_of_the_record_with_their_intervals():
     assert not methods.beside("swin")["mean"] and not methods.forest(methods.METHODS["swin"])
     assert not [one for one in methods.beside("alibi")["tail"] if one.name == "table"], "it ends at L"
     table = methods.forest(methods.METHODS["alibi"])
-    near, far = re.findall("<table.*?</table>", table)
-    assert near.count('<th scope="row">') == far.count('<th scope="row">')
-    assert near.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) > 15
-    assert "At 16 L" in far and f"{its.mean:+.2f}" in re.search(r'"row">RoPE</th>.*?</tr>', far)[0]
-    assert "<td>–</td>" in re.search(r'"row">Table of offsets</th>.*?</tr>', far)[0]
-    lines = {kind for kind in re.findall('<tr class="c-(.*?)">', table)}
+    heads, body = re.search("<thead>(.*?)</thead>(.*?)<tfoot>", table).groups()
+    assert re.findall("<b>(.*?)</b>", heads) == ["At the trained length L", "At 16 L"]
+    assert body.count('<th scope="row">') == len(methods.beside("alibi")["mean"]) + 1 > 15
+    near, far = re.findall("<td[^>]*>([^<]+)</td>", re.search(r'"row">RoPE</th>.*?</tr>', body)[0])
+    assert near != far == f"{its.mean:+.2f}"
+    assert re.search(r'"row">Table of offsets</th>.*?</tr>', body)[0].count("<td>–</td>") == 1, "none at 16 L"
+    lines = {kind for kind in re.findall(r'<tr class="c-(\w+)"(?! data-own)', table)}
     assert lines == {*re.findall('<li class="c-(.*?)">', table)}, "each colour is explained"
 
 
 def test_claims_have_the_verdicts_of_the_record_and_one_link_for_those_of_one_record():
     known = {
-        (slug, found["claim"]): results.verdict(found)
+        (slug, claim.text): claim.verdict
         for slug, record in results.records().items()
-        for found in results.FINDING.finditer(record.text)
+        for claim in record.claims
     }
     for page in methods.METHODS.values():
         for group in re.findall("<div><ul>.*?</a></div>", methods.claims(page)):
@@ -164,63 +165,71 @@ def test_no_formula_is_lost_where_a_block_is_broken_into_lines(name):
 
 
 def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
-    found = [each for record in results.records().values() for each in results.FINDING.finditer(record.text)]
-    drawn = [results.judged(each["lines"], results.verdict(each)) for each in found]
-    assert sum(map(bool, drawn)) > 0.7 * len(drawn)
+    found = [claim for record in results.records().values() for claim in record.claims]
+    drawn = [any(rule for _line, rule in claim.judged) for claim in found]
+    assert sum(drawn) > 0.7 * len(drawn)
     lines = "- Measured here: gain: t5 +0.50 (+0.49 to +0.51), shaw -0.10 (-0.30 to +0.10)\n"
     lines += "- Asked for: above 0\n"
-    assert [results.judged(lines, verdict) is not None for verdict in ("not shown", "does not hold")] == [
-        True,
-        False,
-    ]
-    both, _limits, side = results.judged(lines, "not shown")
-    assert [name for name, *_numbers in both] == ["t5", "shaw"] and side == "above"
-    (one,), *_rest = results.judged(lines, "holds")
-    assert one == ("t5", 0.5, 0.49, 0.51), "if not all of them, the first that is named"
-    row = re.search('"name">Shaw.*?"number">', results.picture(lines, "not shown"))[0]
+
+    def claim(verdict):
+        return results.Claim("", "", f"{lines}- **{verdict}**\n")
+
+    both, one, none = (claim(verdict).judged for verdict in ("Not shown", "Holds", "Does not hold"))
+    assert [(line.name, rule and rule.side) for line, rule in both] == [("t5", "above"), ("shaw", "above")]
+    assert [line[2:5] for line, _rule in one] == [(0.5, 0.49, 0.51)], "if not all, the first that is named"
+    assert [rule for _line, rule in none] == [None, None]
+    row = re.search('"name">Shaw.*?"number">', results.family([claim("Not shown")]))[0]
     start, end, limit = (
-        float(re.search(rf"{name}:([\d.]+)%", row)[1]) for name in ('<i style="left', "width", "--left")
+        float(re.search(rf'<{tag} style="{name}:([\d.]+)%', row)[1])
+        for tag, name in (("i", "left"), ("i", "left:[\\d.]+%;width"), ("u", "left"))
     )
     assert start < limit < start + end, "the interval has the limit in it"
 
 
-def test_no_interval_of_a_record_is_left_out_of_its_picture_and_no_word_out_of_its_page():
-    """What "Measured here" and "At one rate for all" say of every claim: counted here on its own."""
+def test_no_interval_of_a_record_is_left_out_of_its_row_and_no_word_out_of_its_page():
+    """What "Measured here" says of a claim, counted here on its own: all of it, or the one that decides."""
     for slug, record in results.records().items():
         page = results.page(slug)
-        for found in results.FINDING.finditer(record.text):
-            texts = [results.said(found["lines"], title) for title in results.LINES]
+        rows = re.findall('<details class="course-row".*?</details>', page, re.S)
+        for claim in record.claims:
             number = r"[-+]?[\d.,]+(?:e-\d+)?"
-            given = re.findall(rf"{number}(?: ± {number})? \({number} to {number}\)", " ".join(texts))
-            drawn = results.picture(found["lines"], results.verdict(found))
-            shown = re.findall('class="number">([^<]+) <small>([^<]*)</small>', drawn)
-            assert [" ".join(each) for each in shown] == [results.minus(each) for each in given]
-            assert '"name"></span>' not in drawn, found["claim"]
-            assert all(results.minus(text) in page.replace("\u00a0", " ") for text in texts)
+            here = claim.said("Measured here")
+            given = re.findall(rf"({number})(?: ± {number})? \(({number}) to ({number})\)", here)
+            (row,) = (row for row in rows if f"<b>{html.escape(claim.text)}</b>" in row)
+            plain = row.replace("\u00a0×\u00a010", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+            shown = re.findall('class="number">([^ <]+) (.*?) ?<small>([^<]*)</small>', plain)
+            assert len(shown) == (1 if claim.lone else len(given)), claim.text
+            for (mean, _unit, ends), numbers in zip(shown, given, strict=False):
+                told = [mean, *(ends.split(" to ") if " to " in ends else [mean, mean])]
+                for one, other in zip(told, numbers, strict=True):
+                    one, other = (float(each.replace(",", "").replace("−", "-")) for each in (one, other))
+                    near = max(abs(float(each.replace(",", ""))) for each in numbers)
+                    assert one == pytest.approx(other, abs=0.006 * near), claim.text
+            assert '"name"></span>' not in row, claim.text
+            for title in ("Measured here", "At one rate for all"):
+                words = results.minus(claim.said(title)).replace("\u00a0", " ")
+                assert words in page.replace("\u00a0", " "), claim.text
 
 
 def test_claims_about_one_quantity_are_rows_over_one_axis_and_each_stands_once():
     for slug, record in results.records().items():
-        found = [*results.FINDING.finditer(record.text)]
-        groups = results.families(found)
-        flat = [one.found if isinstance(one, results.One) else one for group in groups
-                for one in (group if isinstance(group, list) else [group])]  # fmt: skip
-        assert sorted(each["claim"] for each in flat) == sorted(each["claim"] for each in found)
-        for ones in (group for group in groups if isinstance(group, list)):
-            low, high = results.span(ones)
-            assert all(low <= limit <= high for one in ones for limit in one.limits), slug
-            drawn = results.forest(ones)
-            assert drawn.count("<summary>") == len(ones) and drawn.count('class="scale"') == 1
-            beyond = [one for one in ones if not low < one.line.mean < high]
-            assert drawn.count("<em ") == len(beyond) < len(ones), "a number at an arrow"
-    by_slug = {slug: results.families([*results.FINDING.finditer(record.text)])
-               for slug, record in results.records().items()}  # fmt: skip
+        groups = results.families(record.claims)
+        assert sorted(each.text for group in groups for each in group) == sorted(
+            each.text for each in record.claims
+        )
+        for group in groups:
+            drawn = results.family(group)
+            units = {line.unit for claim in group for line, _rule in claim.judged}
+            assert drawn.count("<summary>") == len(group) and drawn.count('class="axis"') >= len(units)
+            assert len(group) == 1 or drawn.count('class="axis"') == 1 and all(each.lone for each in group)
+            several = [line for claim in group for line, _rule in claim.judged]
+            assert drawn.count("<em>") < max(len(several), 1), slug
+    by_slug = {slug: results.families(record.claims) for slug, record in results.records().items()}
     first = by_slug["train-short-test-long"][0]
-    assert len(first) == 9 and {one.line.unit for one in first} == {"nats"}
-    shared = results.forest(first)
-    assert '<p class="shared"><b>… reads texts of any length as well as short ones</b>' in shared
-    assert shared.count("reads texts of any length as well") == 7, "once to be seen, and for each aloud"
-    assert 'data-end="100">3.07 →' in results.forest(by_slug["the-scoreboard"][0])
+    assert len(first) == 9 and {claim.judged[0][0].unit for claim in first} == {"nats"}
+    drawn = results.family(first)
+    assert drawn.count("Loss at the ends of texts, 16\u00a0L against\u00a0L") == 1, "said once for all rows"
+    assert "<em>3.07 →</em>" in results.family(by_slug["the-scoreboard"][0]), "a number at an arrow"
 
 
 def test_each_record_has_a_question_and_what_was_found():
@@ -230,15 +239,17 @@ def test_each_record_has_a_question_and_what_was_found():
 
 
 def test_the_method_itself_has_a_row_and_its_nearest_stand_open():
-    for panel in re.findall("<table.*?</table>", methods.forest(methods.METHODS["ntk"])):
-        (own,) = re.findall("<tr data-own.*?</tr>", panel)
-        zero = re.search(r"--zero:([\d.]+%)", own)[1]
-        assert f'<b style="left:{zero}">' in own and "RoPE + NTK-aware" in own
-        rows = re.findall('<tr class="c-.*?</tr>', panel)
-        near = [row for row in rows if "data-far" not in row]
-        values = [float(re.findall(r">([−+\d.]+)</td>", row)[0].replace("−", "-")) for row in near]
-        rest = [row for row in rows if row not in near and "–</td>" not in row]
-        others = [float(re.findall(r">([−+\d.]+)</td>", row)[0].replace("−", "-")) for row in rest]
+    table = methods.forest(methods.METHODS["ntk"])
+    (own,) = re.findall('<tr class="[^>]*data-own.*?</tr>', table)
+    assert "RoPE + NTK-aware" in own
+    for n, what in enumerate(("mean", "tail")):
+        zero = re.findall(r"--zero:([\d.]+%)", own)[n]
+        assert f'<b style="left:{zero}">' in own
+        rows = re.findall('<tr class="c-.*?</tr>', table.replace(own, ""))
+        near = [row for row in rows if not re.search(f'data-far="[^"]*{what}', row)]
+        numbers = {row: re.findall(r">([−+\d.]+|–)</td>", row)[n].replace("−", "-") for row in rows}
+        values = [float(numbers[row]) for row in near]
+        others = [float(numbers[row]) for row in rows if row not in near and numbers[row] != "–"]
         assert len(near) == methods.NEAREST and max(map(abs, values)) <= min(map(abs, others))
 
 

@@ -321,7 +321,7 @@ def test_a_record_has_a_page_and_the_index_all_verdicts(site):
     for slug, record in results.records().items():
         text = (site / f"results/{slug}.html").read_text(encoding="utf-8")
         assert f'href="../results/{slug}.html"' in index and f'id="{slug}"' in index
-        assert text.count('class="course-claim"') == len(record.findings) > 0, slug
+        assert text.count('class="course-row"') == len(record.claims) > 0, slug
         tables = len(re.findall(r"^\|(?: ?:?-+:? ?\|)+$", record.text, re.M))
         assert text.count("<table") == tables, slug
         assert "Also judged in" not in text or re.search(
@@ -901,7 +901,7 @@ def test_on_a_phone_no_word_is_covered_or_runs_down_a_column(url, look):
     heads = tab.page.locator(".bd-article thead").all()
     assert heads and all(head.inner_text().strip() for head in heads if head.is_visible())
     tab.open(url, "results/what-a-position-costs-at-run-time.html")
-    names = tab.page.locator(".course-judged .name").all()
+    names = tab.page.locator(".course-row .name").all()
     assert len(names) > 4 and max(name.bounding_box()["height"] for name in names) < 60
     assert not tab.problems
 

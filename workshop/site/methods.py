@@ -7,28 +7,28 @@ numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints th
 import argparse
 import ast
 import base64
-import dataclasses
 import functools
 import html
 import inspect
 import io
-import json
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import editions
 import light
 import numpy as np
 import torch
+from forest import Axis, minus, signed
 from matplotlib import colors
 from PIL import Image
 
 import results
-from course import atlas, experiments, verdicts
+from course import atlas, experiments
 from course.experiments import cost as costs
 from course.experiments import lengths
 from course.experiments.scoreboard import LARGE, MEASURES, exact, shown
@@ -41,7 +41,7 @@ from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import ENGLISH, _
-from workshop import documents
+from workshop import navigation
 from workshop.names import METHODS, called, on_board, short
 
 HERE = Path(__file__).parent
@@ -62,45 +62,30 @@ MOST = 6
 """Claims that stand open on a page."""
 
 KINDS = {
-    "base": "none",
-    "sinusoidal": "sinusoidal",
-    "fusion": "sinusoidal",
-    "learned": "learned",
-    "hybrid": "hybrid",
-    "deberta": "hybrid",
-    "rotary": "rope",
-    "xpos": "rope",
-    "scaling": "rope",
-    "axial": "rope",
-    "pope": "rope",
-    "lerope": "rope",
-    "alibi": "alibi",
-    "kerple": "alibi",
-    "sandwich": "alibi",
-    "forgetting": "alibi",
+    module: colour
+    for colour, modules in {
+        "none": "base",
+        "sinusoidal": "sinusoidal fusion",
+        "learned": "learned",
+        "hybrid": "hybrid deberta",
+        "rope": "rotary xpos scaling axial pope lerope",
+        "alibi": "alibi kerple sandwich forgetting",
+    }.items()
+    for module in modules.split()
 }
 """The colour of a method's marks (``--rope`` of course.css), by its module; what is not here is relative."""
 
-TONES = {
-    "none": "#2d2e30",
-    "sinusoidal": "#1294f3",
-    "learned": "#780f72",
-    "relative": "#137f6f",
-    "hybrid": "#b78b27",
-    "rope": "#b44703",
-    "alibi": "#703dba",
-}
-"""These colours on white, as course.css has them."""
-NIGHT = {
-    "none": "#aeaeae",
-    "sinusoidal": "#6592ea",
-    "learned": "#ee5fa0",
-    "relative": "#89fee1",
-    "hybrid": "#ecda1e",
-    "rope": "#f68426",
-    "alibi": "#858df0",
-}
-"""And in the dark, two of them lighter: a thin line and its name need more contrast than a dot."""
+
+def _tones() -> tuple[dict[str, str], dict[str, str]]:
+    """The colours of the marks on white and in the dark, as course.css has them."""
+    css = (HERE / "static/course.css").read_text(encoding="utf-8")
+    found = re.findall(r"--([a-z]+): light-dark\((#\w+), (#\w+)\)", css)
+    return {name: day for name, day, _night in found}, {name: night for name, _day, night in found}
+
+
+TONES, NIGHT = _tones()
+NIGHT |= {"learned": "#ee5fa0", "alibi": "#858df0"}
+"""Lighter: a thin line and its name need more contrast than a dot."""
 MARK = "#00ffff"
 """A hue whose share of a pixel can be told from that of grey."""
 
@@ -130,7 +115,6 @@ PLACES = {
     "rotate": (_("Queries and keys"), "R q · R k", "position-enters-queries-and-keys"),
     "content_bias": (_("Raw scores"), "q · k + …", "position-enters-the-raw-scores"),
     "bias": (_("Scaled scores"), "q · k / √d + b", "position-enters-the-scaled-scores"),
-    "values": (_("Output"), "Σ a (v + r)", "position-enters-the-output"),
     "none": (_("Nowhere"), "q · k", "position-stays-out"),
 }
 """The same places as headings, in the order in which attention comes to them; what is done there; anchors."""
@@ -305,10 +289,9 @@ def timed(name: str) -> list[tuple[str, str]]:
         return []
     first, *_more, last = record.settings["lengths"]["forward"]
     near, far = (costs.cost(record, "forward", name, length) for length in (first, last))
-    settings = record.settings
+    heads, width = record.settings["heads"], record.settings["head_dim"]
     said = (
-        f"{settings['heads']} heads of {settings['head_dim']} channels take "
-        f"{near.mean:.2f} "
+        f"{heads} heads of {width} channels take {near.mean:.2f} "
         f"times ({near.low:.2f} to {near.high:.2f}) as long as without positions at {first:,} tokens, and "
         f"{far.mean:.2f} times ({far.low:.2f} to {far.high:.2f}) at {last:,}, on a CPU"
     )
@@ -341,13 +324,9 @@ def released(page: Method) -> list[str]:
 USES: dict[str, tuple[str, Callable[[dict], bool]]] = {
     "rope": ("layers turn queries and keys", lambda its: bool(_kinds(its) & {"full", "part", "both"})),
     "nope": ("some layers attend without any order", lambda its: bool(_kinds(its) & {"none", "sharp"})),
-    "learned": (
-        "positions, from a table or from sines, are added to the tokens",
-        lambda its: its["embedding"],
-    ),
-    "sinusoidal": (
-        "positions, from a table or from sines, are added to the tokens",
-        lambda its: its["embedding"],
+    **dict.fromkeys(
+        ("learned", "sinusoidal"),
+        ("positions, from a table or from sines, are added to the tokens", lambda its: its["embedding"]),
     ),
     "yarn": (
         "a default scales the angles by YaRN's, Llama 3's or LongRoPE's rule",
@@ -419,12 +398,18 @@ def _exact(name: str) -> dict:
     return exact(name, experiments.load("scoreboard").settings)
 
 
+def standing(column: str, name: str) -> tuple[int, int, int]:
+    """How many methods of the board are better in a column, how many are worse, and how many have it."""
+    values = [its[column] for its in (rows() | {name: row(name)}).values() if column in its]
+    own = row(name)[column]
+    above, below = sum(value > own for value in values), sum(value < own for value in values)
+    return (above, below, len(values)) if column in LARGE else (below, above, len(values))
+
+
 def place_on_board(column: str, name: str) -> str:
     """``3rd of 31``: ties share a place."""
-    values = {other: its[column] for other, its in (rows() | {name: row(name)}).items() if column in its}
-    own = values[name]
-    before = sum(value > own if column in LARGE else value < own for value in values.values())
-    return f"{ordinal(before + 1)} of {len(values)}"
+    better, _worse, several = standing(column, name)
+    return f"{ordinal(better + 1)} of {several}"
 
 
 def board(page: Method) -> str:
@@ -452,8 +437,7 @@ def board(page: Method) -> str:
     return f"{how}\n\n" + "\n".join(lines)
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """How many nats more than a method another encoding loses: over seeds, with its interval."""
 
     name: str
@@ -499,23 +483,31 @@ def forest(page: Method) -> str:
     own = next((name for name in on_board(page) if beside(name)["mean"]), None)
     if own is None:
         return ""
-    both = beside(own)
-    places = (("mean", "At the trained length L"), ("tail", "At 16 L"))
-    panels = "".join(
-        panel(where, called(own), with_own(both["mean"]), both[what], kind(own)) for what, where in places
-    )
+    both, places = beside(own), {"mean": "At the trained length L", "tail": "At 16 L"}
     switch = "".join(
         f'<label><input type="radio" name="forest" value="{what}"{checked}>{where}</label>'
         for what, where, checked in (("mean", "At L", " checked"), ("tail", "At 16 L", ""))
     )
-    everyone = f'<label><input type="checkbox">all {len(both["mean"])}</label>'
     seen = {kind(one.name) for one in both["mean"]}
     key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in seen)
+    heads = "".join(
+        f'<th scope="col" colspan="2"><b>{where}</b> <span>← better</span> <span>worse →</span></th>'
+        for where in places.values()
+    )
+    order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
+    axes = {
+        what: Axis.over([0, *(x for one in found for x in (one.its.low, one.its.high))])
+        for what, found in both.items()
+    }
+    lines = "".join(line(name, own, both, axes) for name, _its in order)
+    feet = "".join(f'<td class="axis">{axis.ticks(2)}</td><td></td>' for axis in axes.values())
     return (
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
-        f'<ul class="course-key">{key}</ul><div class="course-forests">'
-        f'<div class="course-switch">{switch}{everyone}</div>{panels}</div>\n```\n\n'
+        f'<ul class="course-key">{key}</ul><div class="course-switch">{switch}'
+        f'<label><input type="checkbox">all {len(order) - 1}</label></div>'
+        f'<table class="course-forest"><thead><tr><th scope="col">beside {called(own)}</th>{heads}</tr>'
+        f"</thead><tbody>{lines}</tbody><tfoot><tr><td></td>{feet}</tr></tfoot></table>\n```\n\n"
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
         "the same last characters are read. The record: "
@@ -523,55 +515,21 @@ def forest(page: Method) -> str:
     )
 
 
-def panel(title: str, own: str, order: list[str], found: list[Difference], colour: str) -> str:
-    """A table of intervals over one axis: a row for each name, empty where nothing was measured.
+def line(name: str, own: str, both: dict[str, list[Difference]], axes: dict[str, Axis]) -> str:
+    """A row of the table: for each length an interval and its mean; the method's own stands at zero.
 
-    The method itself has a row, at zero; those that are not among the nearest are marked.
+    It says for which lengths the encoding is none of the nearest.
     """
-    low = min(0, *(one.its.low for one in found))
-    high = max(0, *(one.its.high for one in found))
-    at = functools.partial(_along, low, high)
-    ground, known, rows = f"--zero:{at(0):.1f}%", {one.name: one.its for one in found}, ""
-    near = sorted(known, key=lambda name: abs(known[name].mean))[:NEAREST]
-    itself = (
-        f'<tr data-own class="c-{colour}"><th scope="row" data-own>{own}</th>'
-        f'<td class="track" style="{ground}"><b style="left:{at(0):.1f}%"></b></td><td>0</td></tr>'
-    )
-    for name in order:
-        if name is None:
-            rows += itself
-            continue
-        cells = f'<td class="track" style="{ground}"></td><td>–</td>'
-        if its := known.get(name):
-            mean, left, right = (results.signed(each, "+.2f") for each in (its.mean, its.low, its.high))
-            cells = results.track(ground, at(its.mean), at(its.low), at(its.high))
-            cells += f'<td title="{left} to {right}">{mean}</td>'
-        if name not in near:
-            cells = cells.replace("<td", "<td data-far", 1)
-        rows += f'<tr class="c-{kind(name)}"><th scope="row">{called(name)}</th>{cells}</tr>'
-    return (
-        f'<table class="course-forest"><caption>{title}</caption><thead><tr class="ends">'
-        f'<th scope="col">beside {own}</th><th scope="col"><span>← better</span> <span>worse →</span></th>'
-        f'<th scope="col">nats</th></tr></thead><tbody>{rows}</tbody>'
-        f'<tfoot><tr class="axis"><td></td><td class="track">{results.ticks(low, high, at, 2)}</td><td></td>'
-        "</tr></tfoot></table>"
-    )
-
-
-def with_own(found: list[Difference]) -> list[str | None]:
-    """Names in their order, and None where the method itself stands: behind those that read better.
-
-    >>> with_own([Difference("a", Interval(-1, -2, 0)), Difference("b", Interval(1, 0, 2))])
-    ['a', None, 'b']
-    """
-    better = sum(one.its.mean < 0 for one in found)
-    names: list[str | None] = [one.name for one in found]
-    return [*names[:better], None, *names[better:]]
-
-
-def _along(low: float, high: float, x: float) -> float:
-    """Where ``x`` stands between the ends of a scale, in per cent of a cell with some room at its sides."""
-    return 6 + 88 * (x - low) / (high - low)
+    cells, far = "", []
+    for what, found in both.items():
+        its = Interval(0, 0, 0) if name == own else dict(found).get(name)
+        near = sorted(found, key=lambda one: abs(one.its.mean))[:NEAREST]
+        far += [what] * (name not in {own, *(one.name for one in near)})
+        mean, *ends = (signed(each, "+.2f") for each in (its.mean, its.low, its.high)) if its else ("–", "")
+        title = f' title="{" to ".join(ends)}"' * (len(ends) == 2 and name != own)
+        cells += f"{axes[what].track(its, tag='td')}<td{title}>{mean if name != own else 0}</td>"
+    mark = " data-own" if name == own else f' data-far="{" ".join(far)}"' * bool(far)
+    return f'<tr class="c-{kind(name)}"{mark}><th scope="row">{called(name)}</th>{cells}</tr>'
 
 
 SAID = {
@@ -594,15 +552,12 @@ def strengths(page: Method) -> str:
         its = row(name)
         if column not in its:
             continue
-        values = [other[column] for other in (rows() | {name: its}).values() if column in other]
-        sign = -1 if column in LARGE else 1
-        before = sum(sign * value < sign * its[column] for value in values)
-        behind = sum(sign * value > sign * its[column] for value in values)
-        number, place = results.minus(shown(column, its[column])), place_on_board(column, name)
+        better, worse, several = standing(column, name)
+        number, place = minus(shown(column, its[column])), place_on_board(column, name)
         said = f"<li><span>{words.format(number)}</span> <small>{place}</small></li>"
-        if before < len(values) / 4 and behind > len(values) / 4:
+        if better < several / 4 < worse:
             best.append(said)
-        elif behind < len(values) / 4 and before >= len(values) / 2:
+        elif worse < several / 4 and better >= several / 2:
             last.append(said)
     sides = "".join(
         f'<div data-sign="{sign}"><p>{title}</p><ul>{"".join(said)}</ul></div>'
@@ -616,14 +571,13 @@ def claims(page: Method) -> str:
     """The claims that name the method in ``docs/results.md``, and their verdicts; the rest is folded."""
     if not page.claims:
         return ""
-    found = []
-    for part in re.split(r"^## ", document("results"), flags=re.M)[1:]:
-        title = part.partition("\n")[0]
-        for claim, rest in re.findall(r"^\*\*(.+?)\*\*(.*?)(?=^\*\*|\Z)", part, re.M | re.S):
-            verdict = results.VERDICT.search(rest)
-            alone = not claim.startswith(("Nor ", "From "))  # can be read without the claim before it
-            if verdict and alone and re.search(page.claims, claim):
-                found.append((title, claim, verdict[1].lower()))
+    found = [
+        (record, claim)
+        for record in results.records().values()
+        for claim in record.claims
+        if not claim.text.startswith(("Nor ", "From "))  # can be read without the claim before it
+        and re.search(page.claims, claim.text)
+    ]
     if not found:
         return ""
     text = f"### Claims that were put to the test\n\n{verdict_rows(found[:MOST])}"
@@ -632,17 +586,17 @@ def claims(page: Method) -> str:
     return text
 
 
-def verdict_rows(found: list[tuple[str, str, str]]) -> str:
+def verdict_rows(found: list[tuple[results.Record, results.Claim]]) -> str:
     """Claims with their verdicts; those of one record stand together, beside one link to it."""
     groups = ""
-    for title, group in groupby(found, lambda each: each[0]):
+    for record, group in groupby(found, lambda each: each[0]):
         rows = "".join(
-            f'<li data-sign="{verdicts.SIGNS[its]}"><b>{verdicts.SIGNS[its]} {its}</b> '
-            f"<span>{html.escape(claim)}</span></li>"
-            for _title, claim, its in group
+            f'<li data-sign="{claim.sign}"><b>{claim.sign} {claim.verdict}</b> '
+            f"<span>{html.escape(claim.text)}</span></li>"
+            for _record, claim in group
         )
-        link = f"../{results.FOLDER}{documents.slug(title)}.html"
-        groups += f'<div><ul>{rows}</ul><a href="{link}">{html.escape(title)}</a></div>'
+        link = f"../{results.FOLDER}{record.slug}.html"
+        groups += f'<div><ul>{rows}</ul><a href="{link}">{html.escape(record.title)}</a></div>'
     return f'```{{raw}} html\n<div class="course-verdicts">{groups}</div>\n```'
 
 
@@ -656,6 +610,7 @@ def made(page: Method):
     return encoding
 
 
+@functools.cache
 def equal_scores(page: Method):
     """Scores ``[H, L, L]`` of a text, or a square image, of one repeated token."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
@@ -667,11 +622,15 @@ def equal_scores(page: Method):
         return scores(x, x, encoding, p, p)[0]
 
 
+def to_see(page: Method):
+    """These scores, without those of xPos ahead: they grow without bound, and no decoder reads them."""
+    z = equal_scores(page)
+    return z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan) if page.page == "xpos" else z
+
+
 def picture(page: Method, hue: str):
     """The scores of the first head as a map, and those of the last query in each head as lines with names."""
-    z = equal_scores(page)
-    if page.page == "xpos":  # made for decoders: what is ahead grows without bound, and none reads it
-        z = z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan)
+    z = to_see(page)
     fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
     shades = colors.LinearSegmentedColormap.from_list("method", ["#ffffff", hue])
     plots.heat(
@@ -679,14 +638,8 @@ def picture(page: Method, hue: str):
     )
     for h, line in enumerate(z[:, -1], 1):
         axes[1].plot(torch.arange(1 - LENGTH, 1), line, color=hue, alpha=1 - 0.1 * (h - 1), linewidth=2)
-        axes[1].annotate(
-            f"head {h}",
-            (0, float(line[-1])),
-            (6, 5 * (2.5 - h)),
-            textcoords="offset points",
-            va="center",
-            color=hue,
-        )
+        place = {"textcoords": "offset points", "va": "center", "color": hue}
+        axes[1].annotate(f"head {h}", (0, float(line[-1])), (6, 5 * (2.5 - h)), **place)
     axes[1].set(xlabel="key − last query", ylabel="score", title="the last query, in each head")
     axes[1].margins(x=0.02)
     axes[1].yaxis.labelpad = 0
@@ -699,13 +652,8 @@ def alt(page: Method) -> str:
     z = equal_scores(page)
     flat = (z - z.mean(-1, keepdim=True)).abs().max() < 1e-4
     tilted = torch.allclose(z[:, 1:, 1:], z[:, :-1, :-1], atol=1e-4)
-    seen = (
-        "position changes none of them"
-        if flat
-        else "along each diagonal they are the same"
-        if tilted
-        else "they change along the diagonals"
-    )
+    seen = "along each diagonal they are the same" if tilted else "they change along the diagonals"
+    seen = "position changes none of them" if flat else seen
     return (
         f"Heat map beside lines. {page.title.partition(':')[0]}, a text of {LENGTH} equal tokens: the "
         f"scores of head 1, query by key; {seen}. Beside it those of the last query, in {HEADS} heads."
@@ -729,10 +677,10 @@ def by_night(drawn: Image.Image, hue: str) -> Image.Image:
 
 
 def draw(folder: Path) -> None:
-    """The pictures of all pages of this site, as static files."""
+    """The pictures of this site's pages without an explorer, as static files."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for name, page in METHODS.items():
-        if not editions.there(f"methods/{name}", editions.LANGUAGE):
+        if page.live or not editions.there(f"methods/{name}", editions.LANGUAGE):
             continue
         day, night = (
             Image.open(io.BytesIO(plots.png(picture(page, hue)))).convert("RGB")
@@ -745,9 +693,11 @@ def draw(folder: Path) -> None:
 
 
 def image(name: str, folder: Path) -> str:
-    """The picture as HTML, with its size, so that nothing moves when it comes."""
+    """The picture as HTML, with its size, so that nothing moves when it comes; an explorer stands for it."""
+    if METHODS[name].live:
+        return ""
     width, height = light.size((folder / FOLDER / f"{name}.png").read_bytes())
-    text = plots.html.escape(alt(METHODS[name]), quote=True)
+    text = html.escape(alt(METHODS[name]), quote=True)
     return (
         f'```{{raw}} html\n<figure class="course-picture"><img src="../_static/{FOLDER}/{name}.png" '
         f'width="{width}" height="{height}" fetchpriority="high" alt="{text}">'
@@ -769,10 +719,7 @@ def explorer(page: Method) -> str:
 
 def linked(path: str) -> str:
     """A link to a notebook, with its title."""
-    stored = json.loads((ROOT / path).read_text(encoding="utf-8"))
-    sources = ("".join(cell["source"]) for cell in stored["cells"] if cell["cell_type"] == "markdown")
-    title = next(match[1] for source in sources if (match := re.search(r"^# (.+)$", source, re.M)))
-    return f"[{title}](../../{path})"
+    return f"[{navigation.title(ROOT / path)}](../../{path})"
 
 
 def go_on(page: Method) -> str:
@@ -806,7 +753,6 @@ def text(name: str, picture: str) -> str:
         "without documentation."
     )
     parts = {
-        "TITLE": page.title,
         "SAYS": page.says,
         "FACTS": facts(page),
         "PICTURE": explorer(page) or picture,
@@ -820,13 +766,8 @@ def text(name: str, picture: str) -> str:
         "CLAIMS": claims(page),
         "ON": go_on(page),
     }
-    template = (HERE / "method.md").read_text(encoding="utf-8")
-    return re.sub(
-        r"^([A-Z]+)$|^# TITLE$",
-        lambda line: parts[line[1]] if line[1] else f"# {page.title}",
-        template,
-        flags=re.M,
-    )
+    template = (HERE / "method.md").read_text(encoding="utf-8").replace("TITLE", page.title)
+    return re.sub(r"^([A-Z]+)$", lambda line: parts[line[1]], template, flags=re.M)
 
 
 def linked_page(name: str, title: str) -> str:
@@ -878,38 +819,36 @@ def _svg(inside: str) -> str:
     return f'<svg viewBox="0 0 72 48" aria-hidden="true">{inside}</svg>'
 
 
+def _squares(several: Iterable[tuple[int, int, str, float]]) -> str:
+    return "".join(
+        f'<rect x="{x}" y="{4 + 10 * y}" width="9" height="9" style="fill:var({colour})" '
+        f'opacity="{shade:.2g}"/>'
+        for x, y, colour, shade in several
+    )
+
+
 def _vectors() -> str:
     """A token's vector, and that of a place."""
     vectors = ((20, "--ink", (0.9, 0.3, 0.6, 0.8)), (43, "--mix", (0.3, 0.9, 0.5, 0.2)))
-    columns = (
-        f'<rect x="{x}" y="{4 + 10 * n}" width="9" height="9" '
-        f'style="fill:var({colour})" opacity="{opacity}"/>'
-        for x, colour, values in vectors
-        for n, opacity in enumerate(values)
-    )
-    return _svg("".join(columns) + '<path d="M32 24h8M36 20v8" style="stroke:var(--ink)" stroke-width="2"/>')
+    drawn = _squares((x, n, colour, shade) for x, colour, its in vectors for n, shade in enumerate(its))
+    return _svg(f'{drawn}<path d="M32 24h8M36 20v8" style="stroke:var(--ink)" stroke-width="2"/>')
 
 
 def _hands() -> str:
     """A query and a key, each turned by its place."""
-    hands = (
-        f'<path d="M{x} 24 l{14 * np.cos(angle):.1f} {-14 * np.sin(angle):.1f}" '
-        f'style="stroke:var({colour})" stroke-width="3" stroke-linecap="round"/>'
-        f'<circle cx="{x}" cy="24" r="17" fill="none" style="stroke:var(--line)" stroke-width="1.5"/>'
-        for x, angle, colour in ((18, 0.5, "--q"), (54, 1.9, "--k"))
+    return _svg(
+        "".join(
+            f'<path d="M{x} 24 l{14 * np.cos(angle):.1f} {-14 * np.sin(angle):.1f}" '
+            f'style="stroke:var({colour})" stroke-width="3" stroke-linecap="round"/>'
+            f'<circle cx="{x}" cy="24" r="17" fill="none" style="stroke:var(--line)" stroke-width="1.5"/>'
+            for x, angle, colour in ((18, 0.5, "--q"), (54, 1.9, "--k"))
+        )
     )
-    return _svg("".join(hands))
 
 
 def _scores(shade: Callable[[int, int], float]) -> str:
     """Scores of four queries and the keys up to each."""
-    squares = (
-        f'<rect x="{16 + 10 * j}" y="{4 + 10 * i}" width="9" height="9" '
-        f'style="fill:var(--mix)" opacity="{shade(i, j):.2f}"/>'
-        for i in range(4)
-        for j in range(i + 1)
-    )
-    return _svg("".join(squares))
+    return _svg(_squares((16 + 10 * j, i, "--mix", shade(i, j)) for i in range(4) for j in range(i + 1)))
 
 
 DRAWINGS: dict[str, Callable[[], str]] = {
@@ -917,7 +856,6 @@ DRAWINGS: dict[str, Callable[[], str]] = {
     "rotate": _hands,
     "content_bias": lambda: _scores(lambda i, j: (0.9, 0.3, 0.7, 0.2, 0.5, 0.8, 0.35)[(3 * i + 2 * j) % 7]),
     "bias": lambda: _scores(lambda i, j: 0.9 - 0.25 * (i - j)),
-    "values": _vectors,
     "none": lambda: _scores(lambda i, j: 0.35),
 }
 """What a place in attention looks like."""
@@ -971,9 +909,7 @@ def shares(page: Method, size: int = 18) -> np.ndarray:
     >>> bool((np.diff(fading) > 0).all()), len(np.unique(shares(METHODS["nope"])))
     (True, 1)
     """
-    z = equal_scores(page)[0][:: LENGTH // size, :: LENGTH // size].numpy().astype(np.float64)
-    if page.page == "xpos":  # what is ahead grows without bound, and none reads it
-        z = np.where(np.triu(np.ones_like(z), 1) > 0, np.nan, z)
+    z = to_see(page)[0][:: LENGTH // size, :: LENGTH // size].numpy().astype(np.float64)
     low, high = np.nanmin(z), np.nanmax(z)
     if high - low < 1e-4:
         return np.full_like(z, 0.35)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import functools
 import html
+import math
 import re
-import statistics
 import tomllib
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from matplotlib.ticker import MaxNLocator
+from forest import Axis, minus, signed
 
 from course import verdicts
 from course.experiments import EXPERIMENTS
@@ -35,15 +34,163 @@ ALSO = re.compile(r"^(- Also judged in: )(.*)$", re.M)
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})(?: ± {NUMBER})? \(({NUMBER}) to ({NUMBER})\)")
 TABLE = re.compile(r"(?:^\|.*\|\n?){3,}", re.M)
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 UNIT = "(?:nats|tokens|characters)"
-LINES = "Measured here", "At one rate for all"
-"""Of a finding: those with its intervals."""
 
 
-def verdict(found: re.Match) -> str:
-    """Of a finding, as ``verdicts.SIGNS`` has it."""
-    return VERDICT.search(found["lines"])[1].lower()
+class Line(NamedTuple):
+    """An interval of a claim: the list it stands in, its name there, its numbers, its unit; as printed."""
+
+    heading: str
+    name: str
+    mean: float
+    low: float
+    high: float
+    unit: str
+    text: str
+
+    @property
+    def quantity(self) -> str:
+        """What it measures, in the record's words."""
+        return ": ".join(filter(None, (self.heading, self.name)))
+
+    @property
+    def difference(self) -> bool:
+        """Is it printed with a sign?"""
+        return self.text[0] in "+-"
+
+
+class Rule(NamedTuple):
+    """A condition: its side, and its limits."""
+
+    side: str
+    limits: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """
+        >>> print(Rule("between", (-0.1, 0.1)), Rule("below", (-0.5,)), Rule("between", (0, 0)))
+        holds\xa0within\xa00.1\xa0of\xa00 holds\xa0below\xa0−0.5 holds\xa0at\xa00
+        """
+        low, high = self.limits[0], self.limits[-1]
+        words = f"{self.side} {' and '.join(map(signed, self.limits))}"
+        if self.side == "between" and low == -high:
+            words = f"within {signed(high)} of 0" if high else "at 0"
+        return f"holds {words}".replace(" ", "\u00a0")
+
+    @property
+    def ground(self) -> tuple[float, float]:
+        """The numbers for which it is met."""
+        ends = {"above": (self.limits[0], math.inf), "below": (-math.inf, self.limits[0])}
+        return ends.get(self.side, (self.limits[0], self.limits[-1]))
+
+    def judge(self, line: Line, its: str) -> verdicts.Outcome:
+        """What an interval says of it; ``its`` is the verdict of the claim."""
+        judges = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}
+        judge = verdicts.identity if its == verdicts.IDENTITY else judges[self.side]
+        return judge(Interval(line.mean, line.low, line.high), self.limits[-1])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a record, its source, and its lines there."""
+
+    text: str
+    source: str
+    lines: str
+
+    @property
+    def verdict(self) -> str:
+        """As ``verdicts.SIGNS`` has it."""
+        return VERDICT.search(self.lines)[1].lower()
+
+    @property
+    def sign(self) -> str:
+        return verdicts.SIGNS[self.verdict]
+
+    def said(self, name: str) -> str:
+        """What one of its lines says, such as "Asked for"; "" if there is none."""
+        found = re.search(rf"^- {name}: (.*)", self.lines, re.M)
+        return found[1] if found else ""
+
+    @property
+    def rules(self) -> list[Rule]:
+        """Its conditions; none where words alone were compared.
+
+        >>> for rule in Claim("", "", "- Asked for: the gap above 0, and its change below -1\\n").rules:
+        ...     print(*rule)
+        above (0.0,)
+        below (-1.0,)
+        """
+        ends = r"0 by definition, and at most (\S+) as measured"
+        parts = re.sub(ends, r"between -\1 and \1", self.said("Asked for")).split(", and ")
+        rule = rf".*?\b(above|below|between) ({NUMBER})(?: and ({NUMBER}))?"
+        found = [re.fullmatch(rule, part) for part in parts]
+        if not all(found):
+            return []
+        return [Rule(its[1], tuple(float(x) for x in its.groups()[1:] if x)) for its in found]
+
+    @functools.cached_property
+    def judged(self) -> list[tuple[Line, Rule | None]]:
+        """What was measured, with the conditions; one that decides alone stands alone.
+
+        An interval has its condition only if all that have one give the verdict that stands there.
+
+        >>> lines = "- Measured here: gain: t5 2 (1 to 3), shaw 0 (-1 to 1)\\n- Asked for: above 0\\n"
+        >>> print(*Claim("", "", f"{lines}- **Not shown**\\n").judged[1][1:])
+        holds\xa0above\xa00
+        """
+        here = self.said("Measured here")
+        found = intervals(here)
+        for rules in _in_turn(found, self.rules, here):
+            pairs = list(zip(found, rules, strict=True))
+            outcomes = [rule.judge(line, self.verdict) for line, rule in pairs if rule]
+            if outcomes and verdicts.all_of(*outcomes).verdict == self.verdict:
+                return [pair for pair in pairs if pair[1]] if len(outcomes) == 1 else pairs
+        return [(line, None) for line in found]
+
+    @property
+    def lone(self) -> bool:
+        """Does one interval decide it?"""
+        return len(self.judged) == 1 and self.judged[0][1] is not None
+
+    def like(self, other: Claim) -> bool:
+        """Does it measure what the other does?"""
+        if not (self.lone and other.lone):
+            return False
+        one, two = self.judged[0][0], other.judged[0][0]
+        return one.unit == two.unit and same(one.quantity, two.quantity)
+
+    @property
+    def condition(self) -> str:
+        """What is asked for, in words."""
+        asked = self.said("Asked for")
+        return str(self.rules[0]) if len(self.rules) == 1 else f"asked for: {minus(asked)}" * bool(asked)
+
+    @property
+    def words(self) -> str:
+        """Its verdict, in the record's words why, and its lines there as a list."""
+        why = re.search(r"^- \*\*.+?\*\*(?: †)?: (.+)", self.lines, re.M)
+        doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in self.lines)
+        text = f'<b class="pill">{self.verdict.capitalize()}</b> {minus(why[1]) if why else ""}{doubt}\n\n'
+        for title, words in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, self.lines), re.M):
+            ends = re.compile(r"\([+−\d.]+ to [+−\d.]+\)")
+            words = ends.sub(lambda its: its[0].replace(" ", "\u00a0"), minus(words))
+            text += f'- <span class="said">{title}:</span>{words}\n'
+        return text
+
+
+def _in_turn(found: list[Line], rules: list[Rule], here: str) -> list[list[Rule | None]]:
+    """Which intervals a condition may be about: those of the first list or clause, or the first, or all.
+
+    Several conditions have one each; one more interval is an aside.
+    """
+    if not found or len(rules) != 1:
+        more = len(found) - len(rules)
+        return [rules + [None] * more] if rules and more in (0, 1) else []
+    listed = sum(one.heading == found[0].heading for one in found) if found[0].heading else 0
+    clause = len(INTERVAL.findall(re.split(r"[;.] ", here)[0]))
+    again = {one.name for one in found[:listed]} == {one.name for one in found}
+    several = (*range(listed, 1, -1), clause, 1, *[len(found)] * again)
+    return [rules * n + [None] * (len(found) - n) for n in several]
 
 
 @dataclass(frozen=True)
@@ -54,10 +201,10 @@ class Record:
     slug: str
     text: str
 
-    @property
-    def findings(self) -> list[tuple[str, str]]:
-        """Each claim, and its verdict."""
-        return [(found["claim"], verdict(found)) for found in FINDING.finditer(self.text)]
+    @functools.cached_property
+    def claims(self) -> list[Claim]:
+        """What it judges, in the order of the file."""
+        return [Claim(*found.groups()) for found in FINDING.finditer(self.text)]
 
 
 @functools.cache
@@ -96,21 +243,20 @@ def index(text: str) -> str:
     lines = []
     for record in records().values():
         claims = "".join(
-            f'<li data-sign="{verdicts.SIGNS[its]}">{html.escape(claim)}</li>'
-            for claim, its in record.findings
+            f'<li data-sign="{claim.sign}">{html.escape(claim.text)}</li>' for claim in record.claims
         )
         lines.append(
             f'<li><a id="{record.slug}"></a>'
             f'<p><a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a> '
             f"<small>{html.escape(about()[record.slug]['asks'])}</small></p>"
-            f"{bar(record.findings)}<details><summary>{len(record.findings)} claims</summary>"
+            f"{bar(record.claims)}<details><summary>{len(record.claims)} claims</summary>"
             f"<ul>{claims}</ul></details></li>"
         )
     entries = "\n".join(f"/{FOLDER}{slug}" for slug in records())
     top, _mark, how = text.partition("\n## ")[0].partition("\n**")
     made = re.search(r"Generated from .*?\.(?=\s)\s*", top)[0]  # for those who want to measure it themselves
     measured, meant, many = (part.partition("** ")[2] for part in f"**{how}".strip().split("\n\n"))
-    several = [each for record in records().values() for each in record.findings]
+    several = [each for record in records().values() for each in record.claims]
     return (
         f"{top.replace(made, '')}\n"
         + f"```{{raw}} html\n{totals(several, MEANT.findall(meant))}\n"
@@ -121,9 +267,9 @@ def index(text: str) -> str:
     )
 
 
-def totals(findings: list[tuple[str, str]], meant: list[tuple[str, str]]) -> str:
+def totals(claims: list[Claim], meant: list[tuple[str, str]]) -> str:
     """How many verdicts there are of each kind, as one bar, and what each of them means."""
-    counts = Counter(its for _claim, its in findings)
+    counts = Counter(claim.verdict for claim in claims)
     parts = "".join(
         f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>' for name, sign in verdicts.SIGNS.items()
     )
@@ -133,14 +279,14 @@ def totals(findings: list[tuple[str, str]], meant: list[tuple[str, str]]) -> str
         for name, said in meant
     )
     return (
-        f'<div class="course-totals"><p><b>{len(findings)} claims</b> in {len(records())} records</p>'
+        f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
         f'<span aria-hidden="true">{parts}</span><dl class="simple">{rows}</dl></div>'
     )
 
 
-def bar(findings: list[tuple[str, str]], words: bool = False) -> str:
+def bar(claims: list[Claim], words: bool = False) -> str:
     """How many claims have each verdict, as parts of a bar; ``words``: as words, too."""
-    counts = Counter(its for _claim, its in findings)
+    counts = Counter(claim.verdict for claim in claims)
     parts = "".join(
         f'<i data-sign="{sign}" style="--n:{n}" title="{of(n, name)}">'
         f"{sign} {of(n, name) if words else n}</i>"
@@ -157,24 +303,6 @@ def of(n: int, verdict: str) -> str:
     ('1 does not hold', '2 do not hold', '3 hold', '2 not shown')
     """
     return f"{n} {verdict if n == 1 else verdict.replace('does', 'do').replace('holds', 'hold')}"
-
-
-def said(lines: str, name: str) -> str:
-    """What a line of a finding says, such as "Asked for"; "" if there is none."""
-    found = re.search(rf"^- {name}: (.*)", lines, re.M)
-    return found[1] if found else ""
-
-
-class Line(NamedTuple):
-    """An interval of a finding: the list it stands in, its name there, its numbers, its unit; as printed."""
-
-    heading: str
-    name: str
-    mean: float
-    low: float
-    high: float
-    unit: str
-    text: str
 
 
 def intervals(text: str) -> list[Line]:
@@ -216,184 +344,13 @@ def _parted(words: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", words)
 
 
-def judged(lines: str, its: str) -> tuple[list[tuple[str, float, float, float]], list[float], str] | None:
-    """The intervals that a finding was judged by, each with its name; the limits; and on which side it holds.
+def in_words(text: str) -> str:
+    """A name, or words with names in them, as HTML; a number stays with the word it belongs to.
 
-    None where words alone were compared, or where the sentence has other numbers as well: the ground on which
-    it holds is drawn only if the intervals at its beginning, set against the limit, give the verdict that
-    stands there.
-
-    >>> judged("- Measured here: gain: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n", "holds")
-    ([('t5', 0.5, 0.4, 0.6)], [0.2], 'above')
+    >>> in_words("read at 4 L, at distance 0")
+    'read at\\xa04\\xa0L, at distance\\xa00'
     """
-    asked, here = said(lines, "Asked for"), said(lines, "Measured here")
-    asked = re.sub(r"0 by definition, and at most (\S+) as measured", r"between -\1 and \1", asked)
-    rule = re.fullmatch(rf"(above|below|between) ({NUMBER})(?: and ({NUMBER}))?", asked)
-    if not (found := intervals(here)) or not rule:
-        return None
-    limits = [float(limit) for limit in rule.groups()[1:] if limit]
-    judge = {"above": verdicts.above, "below": verdicts.below, "between": verdicts.within}[rule[1]]
-    if its == verdicts.IDENTITY:
-        judge = verdicts.identity
-    outcomes = [judge(Interval(one.mean, one.low, one.high), limits[-1]) for one in found]
-    listed = sum(one.heading == found[0].heading for one in found) if found[0].heading else 0
-    clause = len(INTERVAL.findall(re.split(r"[;.] ", here)[0]))
-    again = len(found) if {one.name for one in found[:listed]} == {one.name for one in found} else 0
-    for n in (*range(listed, 1, -1), clause, 1, again):
-        if outcomes[:n] and verdicts.all_of(*outcomes[:n]).verdict == its:
-            return [one[1:5] for one in found[:n]], limits, rule[1]
-    return None
-
-
-def track(ground: str, mean: float, low: float, high: float, tag: str = "td") -> str:
-    """A cell with an interval and its mean, in per cent of the width; ``ground`` is CSS for what is below."""
-    return (
-        f'<{tag} class="track" style="{ground}"><i style="left:{low:.1f}%;width:{high - low:.1f}%"></i>'
-        f'<b style="left:{mean:.1f}%"></b></{tag}>'
-    )
-
-
-def signed(x: float, form: str = "g") -> str:
-    """As it is printed, with a minus; what rounds to zero has no sign.
-
-    >>> signed(-1.5), signed(-0.0004, ".3f")
-    ('−1.5', '0.000')
-    """
-    return minus(format(x, form))
-
-
-def minus(text: str) -> str:
-    """A text whose numbers are as :func:`signed` writes them, and powers of ten as in print.
-
-    >>> minus("-0.000 (-0.02 to +0.000), 3.8e-07")
-    '0.000 (−0.02 to 0.000), 3.8 × 10⁻⁷'
-    """
-    text = re.sub(r"(?<=\d)e([-+]\d+)", lambda its: f" × 10{str(int(its[1])).translate(RAISED)}", text)
-    return re.sub(
-        r"(?<![\w`−+-])[-+](?=\d)(0\.0+(?!\d))?", lambda sign: sign[1] or sign[0].replace("-", "−"), text
-    )
-
-
-def ticks(low: float, high: float, at: Callable[[float], float], most: int = 3) -> str:
-    """The numbers of an axis; ``at`` says where one stands, in per cent; ``most``: steps between them."""
-    return "".join(
-        f'<small style="--at:{at(x):.1f}%">{signed(x, ",g")}</small>'
-        for x in MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high).round(9)
-        if low <= x <= high
-    )
-
-
-def answer(lines: str, its: str) -> str:
-    """In a sentence, why the verdict is what it is: the record's own words, or what its numbers say.
-
-    >>> answer("- Measured here: t5 +0.5 (+0.4 to +0.6)\\n- Asked for: above 0.2\\n- **Holds**\\n", "holds")
-    'the whole interval lies above 0.2'
-    """
-    if own := re.search(r"^- \*\*.+?\*\*(?: †)?: (.+)", lines, re.M):
-        return own[1]
-    if not (known := judged(lines, its)):
-        several = intervals(said(lines, "Measured here"))
-        return "each condition is met in the whole interval" if several else "as asked for"
-    found, limits, side = known
-    if its == verdicts.IDENTITY:
-        return f"0 by definition, and as measured no farther from it than {limits[-1]:g}"
-    ends = " and ".join(map(signed, limits))
-    several = len(intervals(said(lines, "Measured here"))) > len(found)
-    if len(found) == 1:
-        which = f"{spoken(found[0][0])}: the whole interval lies" if several else "the whole interval lies"
-    else:
-        which = "both intervals lie" if len(found) == 2 else f"all {len(found)} intervals lie"
-    return f"{which} {side} {ends}"
-
-
-def picture(lines: str, its: str) -> str:
-    """All intervals of a finding as lines with their means and names, those of one unit over one axis.
-
-    Those that the verdict is about lie over the ground on which the claim would hold.
-    """
-    known = judged(lines, its)
-    rows = []
-    for title in LINES:
-        text = said(lines, title)
-        other = re.search(r"So it would be \*(.+?)\*", text)
-        above = title * (title != LINES[0]) + (f", where the verdict would be “{other[1]}”" if other else "")
-        for n, one in enumerate(intervals(text)):
-            heading = ": ".join(filter(None, (above, one.heading)))
-            rows.append((one._replace(heading=heading), bool(known) and n < len(known[0])))
-    if not rows:
-        return ""
-    longest = max(len(one.name) for one, _judged in rows)
-    size = " short" * (longest < 17) + " long" * (longest > 34)
-    charts = (
-        f'<div class="course-judged{size}"{in_units(unit)}>'
-        f"{chart(list(run), *known[1:] if known else ())}</div>"
-        for unit, run in groupby(rows, lambda row: row[0].unit)
-    )
-    return f"{''.join(charts)}\n\n"
-
-
-def in_units(unit: str) -> str:
-    """For course.css: what to write behind each number.
-
-    >>> print(in_units("nats"), in_units(""), sep="|")
-     style="--unit:'nats'"|
-    """
-    return f" style=\"--unit:'{unit}'\"" if unit else ""
-
-
-def chart(rows: list[tuple[Line, bool]], limits: list[float] = [], side: str = "") -> str:  # noqa: B006
-    """Intervals over one axis, as cells of three columns: name, line and numbers.
-
-    Each comes with whether it was judged: those lie over the ground between the limits.
-    """
-    about = any(judged for _one, judged in rows)
-    numbers = [*(limits if about else ()), *(each for one, _judged in rows for each in (one.low, one.high))]
-    if any(one.text[0] in "+-" for one, _judged in rows):
-        numbers.append(0)  # of a difference
-    low, high = min(numbers), max(numbers)
-    low, high = low - 0.08 * (high - low or 1), high + 0.08 * (high - low or 1)
-
-    def at(x: float) -> float:
-        return 100 * (x - low) / (high - low)
-
-    left = at(limits[0]) if about and side != "below" else 0
-    right = at(limits[-1]) if about and side != "above" else 100
-    cells, heading, words = [], "", holds(limits, side, at) if about else ""
-    for one, judged in rows:
-        if one.heading != heading:
-            heading = one.heading
-            cells.append(f'<b class="list">{in_words(heading[:1].upper() + heading[1:])}</b>')
-        ground = f"--zero:{at(0):.1f}%;" * (low < 0 < high)
-        if judged:
-            ground += f"--left:{left:.1f}%;--right:{right:.1f}%"
-        mean, *rest = re.split(r" (?=[(±])", minus(one.text))
-        cells.append(
-            f'<span class="name">{in_words(one.name)}</span> '
-            + words * judged
-            + track(ground, *map(at, (one.mean, one.low, one.high)), tag="span")
-            + f' <span class="number">{mean} <small>{" ".join(rest)}</small></span> '
-        )
-        words *= not judged  # once
-    return f'{"".join(cells)}<span class="axis">{ticks(low, high, at)}</span>'
-
-
-def in_words(name: str) -> str:
-    """A name, or words with names in them, as HTML. A length stays with its unit.
-
-    >>> in_words("read at 4 L")
-    'read at 4\\xa0L'
-    """
-    return re.sub(r"(?<=\d) L\b", "\u00a0L", html.escape(minus(spoken(name))))
-
-
-def holds(limits: list[float], side: str, at: Callable[[float], float]) -> str:
-    """The words above the ground on which a claim holds."""
-    ends = " to ".join(map(signed, limits))
-    words = {"above": f"holds above {ends} →", "below": f"← holds below {ends}", "between": f"holds: {ends}"}
-    place = sum(map(at, limits)) / len(limits)
-    back = place if side == "between" else 100 * (place > 60 if side == "above" else place > 40)
-    style = f"left:{place:.1f}%;translate:-{back:.1f}%"
-    return f'<span class="axis top"><small style="{style}">{words[side]}</small></span>'
+    return re.sub(r" (?=L\b|=)|(?<=[a-z=]) (?=\d)", "\u00a0", html.escape(minus(spoken(text))))
 
 
 def places(found: re.Match) -> str:
@@ -411,71 +368,6 @@ def places(found: re.Match) -> str:
     return f"{found[1]}{', '.join(map(link, found[2].split(', ')))}"
 
 
-def words_of(found: re.Match, drawn: bool) -> dict[bool, str]:
-    """The record's own lines of a finding as a list: False, what is read at once; True, what is ``drawn``."""
-    lines = found["lines"]
-    seen = LINES * drawn + ("Asked for",) * bool(judged(lines, verdict(found)))
-    words = {True: "", False: ""}
-    for title, text in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, lines), re.M):
-        text = re.sub(r"\([+−\d.]+ to [+−\d.]+\)", lambda its: its[0].replace(" ", "\u00a0"), minus(text))
-        words[title in seen] += f'- <span class="said">{title}:</span>{text}\n'
-    return words
-
-
-def reason(found: re.Match) -> str:
-    """Why the verdict is what it is, and whether it may be bad luck."""
-    doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in found["lines"])
-    return f"{minus(answer(found['lines'], verdict(found)))}{doubt}"
-
-
-def card(found: re.Match) -> str:
-    """A claim: its verdict in a sentence, its intervals, and the record's words; what is drawn is folded."""
-    its, lines = verdict(found), found["lines"]
-    drawn = picture(lines, its)
-    words = words_of(found, bool(drawn))
-    return (
-        f'<div class="course-claim" data-sign="{verdicts.SIGNS[its]}">\n\n'
-        f"**{found['claim']}**\n\n"
-        f'<b class="pill">{its.capitalize()}</b> <small>{found["source"]}</small>\n\n'
-        f'<span class="why">{reason(found)}</span>\n\n'
-        f"{drawn}{words[False]}\n"
-        f"{folded('All the numbers', words[True]) if words[True] else ''}\n\n</div>\n"
-    )
-
-
-# ---- claims about one quantity, over one axis ----
-class One(NamedTuple):
-    """A claim that one interval decides: what was measured, the interval, the limits and their side."""
-
-    found: re.Match
-    line: Line
-    limits: list[float]
-    side: str
-
-    @property
-    def claim(self) -> str:
-        return self.found["claim"]
-
-    @property
-    def asked(self) -> str:
-        """The condition, in words."""
-        ends = " and ".join(map(signed, self.limits))
-        return f"holds {self.side} {ends}"
-
-
-def single(found: re.Match) -> One | None:
-    """A finding that one interval decides, or None."""
-    if (known := judged(found["lines"], verdict(found))) is None or len(known[0]) != 1:
-        return None
-    line = intervals(said(found["lines"], "Measured here"))[0]
-    return One(found, line, *known[1:])
-
-
-def quantity(line: Line) -> str:
-    """What an interval measures, in the record's words."""
-    return f"{line.heading}: {line.name}" if line.heading else line.name
-
-
 def same(one: str, other: str) -> bool:
     """Whether two quantities are one: all that one says, between its commas, the other says, too.
 
@@ -491,155 +383,102 @@ def same(one: str, other: str) -> bool:
     return (first <= second or second <= first) and not changed
 
 
-def families(found: list[re.Match]) -> list[list[One] | re.Match]:
-    """Findings in their order; those that one interval decides stand with all others of the same quantity.
+def families(claims: list[Claim]) -> list[list[Claim]]:
+    """Claims in their order; those that one interval decides stand with all others of the same quantity.
 
     What is left alone stands with the others of its unit.
     """
-    groups: list[list[One] | re.Match] = []
-    for each in found:
-        if not (one := single(each)):
-            groups.append(each)
-            continue
-        near = [group for group in groups if isinstance(group, list) and _one_quantity([*group, one])]
-        if not near:
-            groups.append(near_one := [])
-            near = [near_one]
-        near[0].append(one)
-        for other in near[1:]:
-            near[0].extend(other)
-            groups.remove(other)
-    alone = [group for group in groups if isinstance(group, list) and len(group) == 1]
-    for unit in {group[0].line.unit for group in alone} - {""}:
-        first, *others = [group for group in alone if group[0].line.unit == unit]
-        for other in others:
-            first.extend(other)
-            groups.remove(other)
+
+    def unit(group: list[Claim]) -> str:
+        return group[0].judged[0][0].unit
+
+    groups: list[list[Claim]] = []
+    for claim in claims:
+        near = [group for group in groups if any(map(claim.like, group))]
+        joined = [*(other for group in near for other in group), claim]
+        place = groups.index(near[0]) if near else len(groups)
+        groups[place : place + 1] = [joined]
+        groups = [group for group in groups if not any(group is other for other in near)]
+    alone = [group for group in groups if len(group) == 1 and group[0].lone and unit(group)]
+    for _unit, (first, *others) in groupby(sorted(alone, key=unit), unit):
+        first += [claim for group in others for claim in group]
+        groups = [group for group in groups if not any(group is other for other in others)]
     return groups
 
 
-def _one_quantity(ones: list[One]) -> bool:
-    """Whether the last measures what one of the others does."""
-    *others, last = ones
-    return any(
-        other.line.unit == last.line.unit and same(quantity(other.line), quantity(last.line))
-        for other in others
-    )
-
-
-def alike(claims: list[str], least: int = 4) -> list[tuple[str, list[int]]]:
-    """Claims that end, or begin, with the same words: these words, and which claims; "": stands alone.
-
-    >>> alike(["A reads long texts as well", "B breaks", "C reads long texts as well"])
-    [('… reads long texts as well', [0, 2]), ('', [1])]
-    >>> alike(["A scaling by s reads far: PI", "A scaling by s reads far: YaRN"])
-    [('A scaling by s reads far: …', [0, 1])]
-    """
-    found, left = [], list(range(len(claims)))
-    while left:
-        first = claims[left[0]].split()
-        best = ("", left[:1])
-        for sign in (-1, 1):
-            for n in range(len(first) - 1, least - 1, -1):
-                words = first[::sign][:n][::sign]
-                group = [k for k in left if claims[k].split()[::sign][:n][::sign] == words]
-                group = [k for k in group if len(claims[k].split()) <= 2 * n + 2]  # what differs is short
-                if left[0] in group and len(group) > len(best[1]):
-                    text = " ".join(words)
-                    best = (f"… {text}" if sign < 0 else f"{text} …", group)
-        found.append(best)
-        left = [k for k in left if k not in best[1]]
-    return found
-
-
-def span(ones: list[One]) -> tuple[float, float]:
-    """The ends of an axis for all intervals but those that would squeeze the others into a corner.
-
-    >>> lines = [Line("", "", x, x - 1, x + 1, "", "+") for x in (1, 2, 3, 90)]
-    >>> [round(x, 2) for x in span([One(None, line, [0.0], "above") for line in lines])]
-    [-0.32, 4.96]
-    """
-    signs = [0.0] * any(one.line.text[0] in "+-" for one in ones)
-    fixed = signs + [limit for one in ones for limit in one.limits]
-    middle = statistics.median([one.line.mean for one in ones])
-    kept = sorted((one.line for one in ones), key=lambda line: abs(line.mean - middle))
-
-    def ends(lines: list[Line]) -> tuple[float, float]:
-        numbers = [*fixed, *(x for line in lines for x in (line.low, line.high))]
-        return min(numbers), max(numbers)
-
-    def wide(lines: list[Line]) -> float:
-        low, high = ends(lines)
-        return high - low
-
-    while len(kept) > 2 and len(kept) > 0.7 * len(ones) and wide(kept) > 4 * wide(kept[:-1]) > 0:
-        kept = kept[:-1]
-    low, high = ends(kept)
-    least, most = ends([one.line for one in ones])
-    room = 0.08 * (high - low or 1)
-    return low - room * (1 + 2 * (least < low)), high + room * (1 + 2 * (most > high))  # for an arrow
-
-
-def forest(ones: list[One]) -> str:
+def family(claims: list[Claim]) -> str:
     """Claims about one quantity as rows over one axis; each row opens to the record's words."""
-    low, high = span(ones)
+    if len(claims) == 1:
+        return f'<div class="course-family">\n{row(claims[0], claims)}</div>\n\n'
+    lines, asked = [claim.judged[0][0] for claim in claims], {claim.condition for claim in claims}
+    parts = [line.quantity.split(", ") for line in lines]
+    title = [part for part in parts[0] if any(part in each for each in parts[1:])]
+    said = ", ".join(title) or f"differences in {lines[0].unit}"
+    said = " · ".join([capital(said), *(asked if len(asked) == 1 else ())])
+    drawn = f'<div class="course-family">\n<p class="measured">{in_words(said)}</p>\n\n'
+    for claim, its in zip(claims, parts, strict=True):
+        more = ", ".join(part for part in its if part not in title)
+        drawn += row(claim, claims, [more, claim.condition * (len(asked) > 1)])
+    return f"{drawn}</div>\n\n"
 
-    def at(x: float) -> float:
-        return 100 * (min(max(x, low), high) - low) / (high - low)
 
-    title = quantity(ones[0].line)
-    if not all(
-        _one_quantity([*ones[:k], *ones[k + 1 :], one]) for k, one in enumerate(ones) if len(ones) > 1
-    ):
-        title = f"differences in {ones[0].line.unit}"
-    asked, rows = {one.asked for one in ones}, ""
-    for words, group in sorted(alike([one.claim for one in ones]), key=lambda its: not its[0]):
-        members = [ones[k] for k in group]
-        shared = {one.asked for one in members}
-        if words:
-            condition = f" <small>{shared.pop()}</small>" if len(shared) == 1 < len(asked) else ""
-            rows += f'<p class="shared"><b>{html.escape(words)}</b>{condition}</p>\n\n'
-            members.sort(key=lambda one: one.line.mean)
-        told = len({one.asked for one in members}) == 1 if words else len(asked) == 1
-        for one in members:
-            more = [part for part in quantity(one.line).split(", ") if part not in title.split(", ")]
-            said = [", ".join(more), "" if told else one.asked, one.found["source"]]
-            rows += entry(one, words, " · ".join(map(in_words, filter(None, said))), at)
-    condition = f" · {asked.pop()}" if len(asked) == 1 else ""
-    title = in_words(title[:1].upper() + title[1:])
+def capital(text: str) -> str:
+    """With a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa: B006
+    """A claim's row: its sign, its words, and each of its intervals on its ground, with its numbers.
+
+    Intervals of its ``group`` have one axis for each unit, below the last row. What is ``said`` stands below.
+    """
+    strips, heading = "", claim.judged[0][0].heading if claim.judged else ""
+    for unit, run in groupby(claim.judged, lambda its: its[0].unit):
+        pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
+        lines = [line for line, _rule in pairs]
+        fixed = [0.0] * any(line.difference for line in lines)
+        axis = Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
+        for line, rule in run:
+            mean, ends = figures(line, lines)
+            if line.heading != heading:
+                heading = line.heading
+                strips += f'<b class="list">{in_words(capital(heading))}</b>'
+            if not claim.lone:
+                strips += f'<span class="name">{in_words(line.name)}</span> '
+            elif len(group) == 1:
+                said = [capital(line.quantity.replace("…", mean)), claim.condition]
+            strips += axis.track(line, rule and rule.ground)
+            strips += f' <span class="number">{mean} {unit} <small>{ends}</small></span> '
+        strips += f'<span class="axis">{axis.ticks(4)}</span>' * (claim is group[-1])
+    if not claim.lone:
+        said = [capital(claim.judged[0][0].heading if claim.judged else ""), claim.condition]
+    said = [said[0], " · ".join(filter(None, (*said[1:], claim.source)))]
+    below = [in_words(each) for each in said if each]
     return (
-        '<div class="course-family">\n'
-        f'<p class="measured"><b>{title}</b><small>{condition}</small></p>\n\n'
-        f'{rows}<div class="scale"><span class="axis">{ticks(low, high, at, 4)}</span></div>\n</div>\n\n'
+        f'<details class="course-row" data-sign="{claim.sign}"><summary>'
+        f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
+        f'<span class="what{" whole" * (not claim.lone)}"><b>{html.escape(claim.text)}</b> '
+        f"<small>{'</small> <small>'.join(below)}</small></span>{strips}</summary>\n\n"
+        f"{claim.words}\n</details>\n\n"
     )
 
 
-def entry(one: One, shared: str, said: str, at: Callable[[float], float]) -> str:
-    """A row of a forest: its verdict's sign, the claim, the interval on its ground, its number."""
-    its, line = verdict(one.found), one.line
-    sign, claim = verdicts.SIGNS[its], html.escape(one.claim)
-    bare = html.escape(shared.strip("… "))
-    if shared.startswith("…"):
-        claim = f'{claim.removesuffix(bare).rstrip(", ")}<span class="visually-hidden"> {bare}</span>'
-    elif shared:
-        rest = claim.removeprefix(bare).strip()
-        claim = f'<span class="visually-hidden">{bare} </span>{rest[:1].upper()}{rest[1:]}'
-    left = at(one.limits[0]) if one.side != "below" else 0
-    right = at(one.limits[-1]) if one.side != "above" else 100
-    ground = f"--zero:{at(0):.1f}%;" * (0 < at(0) < 100) + f"--left:{left:.1f}%;--right:{right:.1f}%"
-    drawn = track(ground, *map(at, (line.mean, line.low, line.high)), tag="span")
-    if (place := at(line.mean)) in (0, 100):  # beyond the axis
-        arrow = f"{signed(line.mean)} →" if place else f"← {signed(line.mean)}"
-        drawn = f'<span class="track" style="{ground}"><em data-end="{place:.0f}">{arrow}</em></span>'
-    mean, *rest = re.split(r" (?=[(±])", minus(line.text))
-    words = words_of(one.found, True)
-    return (
-        f'<details class="course-claim" data-sign="{sign}"><summary><b class="sign" title="{its}">{sign}</b>'
-        f'<span class="what"><b>{claim}</b> <small>{said}</small></span>{drawn}'
-        f'<span class="number">{mean} {line.unit} <small>{" ".join(rest)}</small></span></summary>\n\n'
-        f'<b class="pill">{its.capitalize()}</b> <span>{reason(one.found)}</span>\n\n'
-        f"{words[False]}{words[True]}\n</details>\n\n"
-    )
+def figures(line: Line, beside: list[Line]) -> tuple[str, str]:
+    """The mean and the ends of an interval in three figures; a plus only where others are negative.
+
+    >>> one = Line("", "", 98.9, 95.761, 102.039, "", "+98.900 (+95.761 to +102.039)")
+    >>> figures(one, [one]), figures(one, [one._replace(low=-1)])
+    (('98.9', '95.8 to 102.0'), ('+98.9', '+95.8 to +102.0'))
+    """
+    printed = [len(each.partition(".")[2]) for each in INTERVAL.search(line.text).groups()]
+    largest = max(abs(line.mean), 1e-9) if line.mean else max(abs(line.low), abs(line.high), 1e-9)
+    places = min(max(0, 2 - math.floor(math.log10(largest))), *printed)
+    sign = "+" * (line.difference and min(each.low for each in beside) < 0)
+    form = ".2g" if "e" in line.text else f",.{places}f"
+    mean, low, high = (signed(x, f"{sign}{form}") for x in (line.mean, line.low, line.high))
+    if line.low == line.high:
+        return signed(line.mean + 0.0, ",g"), "no spread"
+    return mean, f"{low} to {high}"
 
 
 def folded(title: str, text: str) -> str:
@@ -653,7 +492,7 @@ def table(found: re.Match) -> str:
 
     >>> rows = "| n | of | x |\\n|---|---|---|\\n| 1 | t5 | 2 |\\n| 1 | shaw | 3e+09 |\\n"
     >>> re.findall("<(?:t[hd]|span)[^>]*>([^<]+)<", table(TABLE.search(rows)))
-    ['of', 'x', 'n 1', 'T5 bias', '2', 'Shaw', '3 × 10⁹']
+    ['of', 'x', 'n 1', 'T5 bias', '2', 'Shaw', '3\xa0×\xa010⁹']
     """
     head, _line, *rows = (
         [cell.strip() for cell in line[1:-1].split("|")] for line in found[0].split("\n") if line
@@ -673,7 +512,7 @@ def table(found: re.Match) -> str:
         )
         lines = "".join(cells(row[shared:], names[shared:], same_at(row, one)) for row in group)
         bodies.append(f"<tbody>{above * bool(values)}{lines}</tbody>")
-    heads = "".join(f'<th scope="col">{of_length(each)}</th>' for each in head[shared:])
+    heads = "".join(f'<th scope="col">{in_words(each)}</th>' for each in head[shared:])
     again = "<small>Without a line for one rate, the numbers are the same there.</small>"
     again *= any(same_at(row, one) for row in rows)  # on a phone
     many = " many" * (len(head) - shared > 4)
@@ -691,15 +530,6 @@ def together(head: str, value: str) -> str:
     """
     pairs = list(zip(head.split(", "), value.split(", "), strict=False))
     return ", ".join(map(" ".join, pairs)) if len(pairs) == value.count(", ") + 1 else f"{head} {value}"
-
-
-def of_length(head: str) -> str:
-    """A column's name as HTML; an L at its end does not stand alone on a line.
-
-    >>> of_length("loss at L")
-    'loss at\\xa0L'
-    """
-    return re.sub(r" L$", "\u00a0L", html.escape(head))
 
 
 def same_at(row: list[str], one: int) -> int:
@@ -720,7 +550,7 @@ def cells(row: list[str], head: list[str], same: int = 0) -> str:
     name, *values = (html.escape(minus(spoken(cell))) for cell in row)
     values = [re.sub(r"(?<=\S) (?:± \S+ )?\(.+\)$", r"<small>\g<0></small>", each) for each in values]
     inner = "".join(
-        f'<td data-name="{of_length(title)}"{" data-same" * (n >= len(values) - same)}>{each}</td>'
+        f'<td data-name="{in_words(title)}"{" data-same" * (n >= len(values) - same)}>{each}</td>'
         for n, (title, each) in enumerate(zip(head[1:], values, strict=True))
     )
     return f'<tr><th scope="row">{name}</th>{inner}</tr>'
@@ -737,23 +567,20 @@ def hours(seconds: int) -> str:
 
 
 def page(slug: str) -> str:
-    """One record: what was done, the claims as cards, and below them the tables and the command."""
+    """One record: what was done, the claims as rows, and below them the tables and the command."""
     record = records()[slug]
-    top, *claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
+    top, *_claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
     command, setup, *tables = top.strip().split("\n\n", 2)
-    command = re.sub(r"^`(.+?)`\s*—\s*", r"```sh\n\1\n```\n\n", command)
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
-
-    shown = "".join(
-        forest(group) if isinstance(group, list) else card(group)
-        for group in families([*FINDING.finditer("".join(claims))])
-    )
-    how = " In each row the tinted part is where its claim would hold." * ("course-family" in shown)
+    again, where = re.fullmatch(r"`(.+?)`\s*—\s*(.+)", command, re.S).groups()
+    shown = "".join(map(family, families(record.claims)))
+    how = " Where a claim would hold is tinted." * ("<u" in shown)
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
-        f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.findings, words=True)}\n\n"
+        f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.claims, words=True)}\n\n"
         f'<div class="course-note">\n\n{setup}{how} '
-        "[All records](../docs/results.md) · [how to read a verdict]"
+        "[All records](../docs/results.md)\u00a0· [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{shown}"
-        f"{numbers}\n## Measure it again\n\n{command}\n"
+        f"{numbers}\n## Measure it again\n\n```sh\n{again}\n```\n\n"
+        f'<div class="course-note">\n\n{where}\n\n</div>\n'
     )

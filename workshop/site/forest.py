@@ -1,0 +1,115 @@
+"""Rows over one axis, for records and methods: intervals, the ground where a claim would hold, ticks."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from typing import NamedTuple, Protocol
+
+from matplotlib.ticker import MaxNLocator
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Interval(Protocol):
+    """A mean with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def signed(x: float, form: str = "g") -> str:
+    """As it is printed, with a minus; what rounds to zero has no sign.
+
+    >>> signed(-1.5), signed(-0.0004, ".3f")
+    ('−1.5', '0.000')
+    """
+    return minus(format(x, form))
+
+
+def minus(text: str) -> str:
+    """A text whose numbers are as :func:`signed` writes them, and powers of ten as in print.
+
+    >>> minus("-0.000 (-0.02 to +0.000), 3.8e-07").replace("\\u00a0", " ")
+    '0.000 (−0.02 to 0.000), 3.8 × 10⁻⁷'
+    """
+    ten = "\u00a0×\u00a010"
+    text = re.sub(r"(?<=\d)e([-+]\d+)", lambda its: f"{ten}{str(int(its[1])).translate(RAISED)}", text)
+    return re.sub(
+        r"(?<![\w`−+-])[-+](?=\d)(0\.0+(?!\d))?", lambda sign: sign[1] or sign[0].replace("-", "−"), text
+    )
+
+
+class Axis(NamedTuple):
+    """A scale, by its ends."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def over(cls, numbers: list[float], more: tuple[bool, bool] = (False, False)) -> Axis:
+        """From the least to the most, with some room at both ends; ``more``: with that of an arrow."""
+        low, high = min(numbers), max(numbers)
+        room = 0.08 * (high - low or 1)
+        return cls(low - room * (1 + 2 * more[0]), high + room * (1 + 2 * more[1]))
+
+    @classmethod
+    def around(cls, several: list[Interval], fixed: list[float]) -> Axis:
+        """Over all intervals but those that would squeeze the others into a corner, and ``fixed`` numbers.
+
+        >>> from course.experiments.statistics import Interval
+        >>> [round(x, 2) for x in Axis.around([Interval(x, x - 1, x + 1) for x in (1, 2, 3, 90)], [0])]
+        [-0.32, 4.96]
+        """
+        middle = statistics.median(its.mean for its in several)
+        kept = sorted(several, key=lambda its: abs(its.mean - middle))
+
+        def numbers(some: list[Interval]) -> list[float]:
+            return [*fixed, *(x for its in some for x in (its.low, its.high))]
+
+        def wide(some: list[Interval]) -> float:
+            return max(numbers(some)) - min(numbers(some))
+
+        while len(kept) > 2 and len(kept) > 0.7 * len(several) and wide(kept) > 4 * wide(kept[:-1]) > 0:
+            kept = kept[:-1]
+        inside, all_of_them = numbers(kept), numbers(several)
+        return cls.over(inside, (min(all_of_them) < min(inside), max(all_of_them) > max(inside)))
+
+    def at(self, x: float) -> float:
+        """Where a number stands, in per cent of the width; what lies beyond stands at an end."""
+        return 100 * (min(max(x, self.low), self.high) - self.low) / (self.high - self.low)
+
+    def track(
+        self, its: Interval | None, ground: tuple[float, float] | None = None, tag: str = "span"
+    ) -> str:
+        """A cell with an interval and its mean over ``ground``; a mean beyond the axis is a number.
+
+        >>> Axis(0, 2).track(None, (1, 3))
+        '<span class="track"><u style="left:50.0%;width:50.0%"></u></span>'
+        """
+        zero = f' style="--zero:{self.at(0):.1f}%"' if self.low < 0 < self.high else ""
+        inside = ""
+        if ground:
+            left, right = map(self.at, ground)
+            exact = ' class="exact"' * (left == right)
+            inside = f'<u{exact} style="left:{left:.1f}%;width:{right - left:.1f}%"></u>'
+        if its and not self.low <= its.mean <= self.high:
+            inside += (
+                f"<em>← {signed(its.mean)}</em>" if its.mean < self.low else f"<em>{signed(its.mean)} →</em>"
+            )
+        elif its:
+            mean, left, right = map(self.at, (its.mean, its.low, its.high))
+            inside += (
+                f'<i style="left:{left:.1f}%;width:{right - left:.1f}%"></i><b style="left:{mean:.1f}%"></b>'
+            )
+        return f'<{tag} class="track"{zero}>{inside}</{tag}>'
+
+    def ticks(self, most: int = 3) -> str:
+        """Its numbers, with at most so many steps between them."""
+        found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high).round(9)
+        return "".join(
+            f'<small style="--at:{self.at(x):.1f}%">{signed(x, ",g")}</small>'
+            for x in found
+            if self.low <= x <= self.high
+        )
