@@ -232,10 +232,14 @@ def test_claims_about_one_quantity_are_rows_over_one_axis_and_each_stands_once()
     assert "<em>3.07 →</em>" in results.family(by_slug["the-scoreboard"][0]), "a number at an arrow"
 
 
-def test_each_record_has_a_question_and_what_was_found():
+def test_each_record_has_a_question_and_what_was_found_rests_on_verdicts_that_stand():
     assert list(results.about()) == list(results.records())
-    for words in results.about().values():
-        assert set(words) == {"asks", "found"} and words["found"].endswith(".") and len(words["asks"]) < 60
+    for slug, words in results.about().items():
+        assert set(words) == {"asks", "found", "rests"} and words["found"].endswith(".")
+        assert len(words["asks"]) < 60
+        claims = [f"{claim.sign} {claim.text}" for claim in results.records()[slug].claims]
+        lost = [its for its in words["rests"] if not any(claim.startswith(its) for claim in claims)]
+        assert words["rests"] and not lost, f"{slug}: does what was found still say what was measured?"
 
 
 def test_the_method_itself_has_a_row_and_its_nearest_stand_open():
