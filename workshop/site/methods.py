@@ -4,7 +4,6 @@ Nothing on these pages is copied by hand: equations are those of the docstrings,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
 """
 
-import argparse
 import ast
 import base64
 import functools
@@ -76,18 +75,10 @@ KINDS = {
 """The colour of a method's marks (``--rope`` of course.css), by its module; what is not here is relative."""
 
 
-def _tones() -> tuple[dict[str, str], dict[str, str]]:
-    """The colours of the marks on white and in the dark, as course.css has them."""
-    css = (HERE / "static/course.css").read_text(encoding="utf-8")
-    found = re.findall(r"--([a-z]+): light-dark\((#\w+), (#\w+)\)", css)
-    return {name: day for name, day, _night in found}, {name: night for name, _day, night in found}
-
-
-TONES, NIGHT = _tones()
-NIGHT |= {"learned": "#ee5fa0", "alibi": "#858df0"}
-"""Lighter: a thin line and its name need more contrast than a dot."""
-MARK = "#00ffff"
-"""A hue whose share of a pixel can be told from that of grey."""
+TONES = dict(
+    re.findall(r"--([a-z]+): light-dark\((#\w+),", (HERE / "static/course.css").read_text(encoding="utf-8"))
+)
+"""These colours on white."""
 
 FAMILIES = {
     "relative": "by distance",
@@ -232,23 +223,16 @@ def in_a_line(text: str) -> str:
     return re.sub(r"(?<=-)\n", "", text).replace("\n", " ")
 
 
-def opened(page: Method) -> str:
-    """Where the methods of a page enter attention."""
-    names = dict.fromkeys(door for name in on_board(page) for door in row(name)["doors"])
-    return " and ".join(f"{UNITS[door]} (`{door}`)" for door in names) or "nothing"
-
-
 def facts(page: Method) -> str:
     """The method at a glance: a list of a few words each."""
-    name = on_board(page)[0]
-    its = row(name)
-    given = {"Position enters": opened(page)}
+    its, names = row(on_board(page)[0]), [door for name in on_board(page) for door in row(name)["doors"]]
+    places = " and ".join(f"{UNITS[door]} (`{door}`)" for door in dict.fromkeys(names))
+    given = {"Position enters": places or "nothing"}
     if page.row:
         given["Parameters"] = in_a_line(page.row.parameters)
-    if "shift" in its:
-        given["A score depends on"] = "where both stand" if its["shift"] > 0 else "distance alone"
-    if not its["doors"]:
-        given["A score depends on"] = "the tokens alone"
+    if "shift" in its or not its["doors"]:
+        depends = "where both stand" if its.get("shift", 0) > 0 else "distance alone"
+        given["A score depends on"] = depends if its["doors"] else "the tokens alone"
     if page.row:
         given["Loss on longer texts"] = in_a_line(page.row.longer)
     items = "".join(f"<div><dt>{title}</dt><dd>{_plain(text)}</dd></div>" for title, text in given.items())
@@ -321,20 +305,19 @@ def released(page: Method) -> list[str]:
     return [f"- {model}: {does}" for model, does in lines if page.released and re.search(page.released, does)]
 
 
-USES: dict[str, tuple[str, Callable[[dict], bool]]] = {
-    "rope": ("layers turn queries and keys", lambda its: bool(_kinds(its) & {"full", "part", "both"})),
-    "nope": ("some layers attend without any order", lambda its: bool(_kinds(its) & {"none", "sharp"})),
+USES = {
+    "rope": ("layers turn queries and keys", {"full", "part", "both"}),
+    "nope": ("some layers attend without any order", {"none", "sharp"}),
     **dict.fromkeys(
         ("learned", "sinusoidal"),
-        ("positions, from a table or from sines, are added to the tokens", lambda its: its["embedding"]),
+        ("positions, from a table or from sines, are added to the tokens", {"embedding"}),
     ),
     "yarn": (
         "a default scales the angles by YaRN's, Llama 3's or LongRoPE's rule",
-        lambda its: bool({"yarn", "llama3", "longrope"} & {*its["declared"]["scaling"]}),
+        {"yarn", "llama3", "longrope"},
     ),
 }
-"""What the atlas can see of a method in a decoder: in words, and in a row of its record."""
-
+"""What the atlas can see of a method in a decoder: in words, and what a row of its record has then."""
 
 KNOWN = (
     *("llama", "llama4_text", "mistral", "qwen3", "gemma3_text", "gpt_oss", "deepseek_v3", "phi3", "olmo3"),
@@ -343,19 +326,18 @@ KNOWN = (
 """Types that are named first."""
 
 
-def _kinds(its: dict) -> set[str]:
-    return {run[1] for run in its["runs"]}
-
-
 def in_atlas(page: Method) -> str:
     """How many decoders of Transformers do it, by measurement, and which."""
     if page.page not in USES:
         return ""
-    does, test = USES[page.page]
+    does, signs = USES[page.page]
+
+    def seen(its: dict) -> set[str]:
+        kinds = {run[1] for run in its["runs"]}
+        return signs & {*kinds, *its["declared"]["scaling"], *["embedding"] * its["embedding"]}
+
     rows = [its for its in atlas.record()["rows"] if "runs" in its]
-    names = sorted((its["type"] for its in rows if test(its)), key=lambda name: name not in KNOWN)
-    if not names:
-        return ""
+    names = sorted((its["type"] for its in rows if seen(its)), key=lambda name: name not in KNOWN)
     most = 12 if len(names) > 14 else 14  # nothing is folded for a name or two
     some, rest = names[:most], names[most:]
     more = results.folded(f"{len(rest)} more", ", ".join(rest)) if rest else ""
@@ -418,22 +400,20 @@ def board(page: Method) -> str:
     columns = [column for column in MEASURES if any(column in row(name) for name in names)]
     lines = [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for column in columns:
-        cells = [
-            f"{shown(column, row(name).get(column))}"
-            + (f" ({place_on_board(column, name)})" if column in row(name) else "")
+        cells = (
+            f" {shown(column, row(name)[column])} ({place_on_board(column, name)}) |"
+            if column in row(name)
+            else f" {shown(column, None)} |"
             for name in names
-        ]
-        lines.append(f"| {MEASURES[column]} | {' | '.join(cells)} |")
+        )
+        lines.append(f"| {MEASURES[column]} |{''.join(cells)}")
     how = (
         "From [the scoreboard](../../notebooks/09_which_one.ipynb#The-scoreboard), which measures all "
         "methods in the same small model; in brackets stands the place among those that have the number, "
         "with the best first. Our models are small: [how it was measured](../../docs/results.md)."
     )
     if not page.compared:
-        how += (
-            " This one is newer than the lessons' comparisons, so it has only the numbers that need no "
-            "training."
-        )
+        how += " This method is newer than the lessons' comparisons, so numbers of trainings are missing."
     return f"{how}\n\n" + "\n".join(lines)
 
 
@@ -483,16 +463,15 @@ def forest(page: Method) -> str:
     own = next((name for name in on_board(page) if beside(name)["mean"]), None)
     if own is None:
         return ""
-    both, places = beside(own), {"mean": "At the trained length L", "tail": "At 16 L"}
+    both, known = beside(own), {kind(one.name) for one in beside(own)["mean"]}
     switch = "".join(
         f'<label><input type="radio" name="forest" value="{what}"{checked}>{where}</label>'
-        for what, where, checked in (("mean", "At L", " checked"), ("tail", "At 16 L", ""))
+        for what, checked, where in (("mean", " checked", "At L"), ("tail", "", "At 16 L"))
     )
-    seen = {kind(one.name) for one in both["mean"]}
-    key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in seen)
+    key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in known)
     heads = "".join(
         f'<th scope="col" colspan="2"><b>{where}</b> <span>← better</span> <span>worse →</span></th>'
-        for where in places.values()
+        for where in ("At the trained length L", "At 16 L")
     )
     order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
     axes = {
@@ -569,13 +548,12 @@ def strengths(page: Method) -> str:
 
 def claims(page: Method) -> str:
     """The claims that name the method in ``docs/results.md``, and their verdicts; the rest is folded."""
-    if not page.claims:
-        return ""
     found = [
         (record, claim)
         for record in results.records().values()
         for claim in record.claims
         if not claim.text.startswith(("Nor ", "From "))  # can be read without the claim before it
+        and page.claims
         and re.search(page.claims, claim.text)
     ]
     if not found:
@@ -660,42 +638,18 @@ def alt(page: Method) -> str:
     )
 
 
-def by_night(drawn: Image.Image, hue: str) -> Image.Image:
-    """A picture that was drawn with ``MARK`` for its hue, on the ground of course.css in the dark.
-
-    Grey is its frame, or a word; all else is the more of the hue, the less red it has.
-
-    >>> dark = by_night(Image.fromarray(np.array([[[255, 255, 255], [0, 255, 255]]], np.uint8)), "#ecda1e")
-    >>> ["#" + bytes(pixel).hex() for pixel in np.asarray(dark)[0]]
-    ['#0f131a', '#ecda1e']
-    """
-    part = np.asarray(drawn, dtype=np.float32)[..., :2] / 255
-    own, ink = part[..., 1:] - part[..., :1], 1 - part[..., 1:]
-    ground, tone, words = (np.array(colors.to_rgb(each)) for each in ("#0f131a", hue, "#eceef3"))
-    dark = ground + own * (tone - ground) + ink * (words - ground)
-    return Image.fromarray((255 * dark.clip(0, 1) + 0.5).astype(np.uint8))
-
-
 def draw(folder: Path) -> None:
-    """The pictures of this site's pages without an explorer, as static files."""
+    """The pictures of all pages of this site, as static files."""
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     for name, page in METHODS.items():
-        if page.live or not editions.there(f"methods/{name}", editions.LANGUAGE):
-            continue
-        day, night = (
-            Image.open(io.BytesIO(plots.png(picture(page, hue)))).convert("RGB")
-            for hue in (TONES[kind(name)], MARK)
-        )
-        for end, drawn in (("", day), ("-dark", by_night(night, NIGHT[kind(name)]))):
-            drawn.quantize(COLOURS).save(
-                folder / FOLDER / f"{name}{end}.png", optimize=True, dpi=day.info["dpi"]
-            )
+        if editions.there(f"methods/{name}", editions.LANGUAGE):
+            drawn = Image.open(io.BytesIO(plots.png(picture(page, TONES[kind(name)]))))
+            small = drawn.convert("RGB").quantize(COLOURS)
+            small.save(folder / FOLDER / f"{name}.png", optimize=True, dpi=drawn.info["dpi"])
 
 
 def image(name: str, folder: Path) -> str:
-    """The picture as HTML, with its size, so that nothing moves when it comes; an explorer stands for it."""
-    if METHODS[name].live:
-        return ""
+    """The picture as HTML, with its size, so that nothing moves when it comes."""
     width, height = light.size((folder / FOLDER / f"{name}.png").read_bytes())
     text = html.escape(alt(METHODS[name]), quote=True)
     return (
@@ -744,21 +698,15 @@ def go_on(page: Method) -> str:
 def text(name: str, picture: str) -> str:
     """The Markdown of a page; links are those of a file in ``workshop/site/``."""
     page = METHODS[name]
-    use = (
-        f"In a model with {HEADS} heads of {WIDTH} channels it is `{page.make}`; "
-        "[Use an encoding in your own model](../../docs/use.md) shows where that goes."
-    )
-    listing = (
-        f"```python\n{code(page)}\n```\n\nTaken from {api(page)}: the lines that compute, "
-        "without documentation."
-    )
     parts = {
         "SAYS": page.says,
         "FACTS": facts(page),
         "PICTURE": explorer(page) or picture,
         "EQUATION": equation(page),
-        "CODE": listing,
-        "USE": use,
+        "CODE": f"```python\n{code(page)}\n```\n\nTaken from {api(page)}: the lines that compute, "
+        "without documentation.",
+        "USE": f"In a model with {HEADS} heads of {WIDTH} channels it is `{page.make}`; "
+        "[Use an encoding in your own model](../../docs/use.md) shows where that goes.",
         "COST": terms([*cost(page), *users(page)]),
         "FOREST": forest(page),
         "STRENGTHS": strengths(page),
@@ -770,11 +718,15 @@ def text(name: str, picture: str) -> str:
     return re.sub(r"^([A-Z]+)$", lambda line: parts[line[1]], template, flags=re.M)
 
 
+def at(name: str) -> str:
+    """Where the page of a method is: in English where this site has none."""
+    here = editions.there(f"methods/{name}", editions.LANGUAGE)
+    return f"/methods/{name}" if here else f"{editions.ENGLISH_SITE}methods/{name}.html"
+
+
 def linked_page(name: str, title: str) -> str:
-    """A link to the page of a method, in English where this site has none."""
-    if editions.there(f"methods/{name}", editions.LANGUAGE):
-        return f"{{doc}}`{title} </methods/{name}>`"
-    return f"[{title}]({editions.ENGLISH_SITE}methods/{name}.html)"
+    """A link to it."""
+    return f"{{doc}}`{title} <{at(name)}>`" if at(name).startswith("/") else f"[{title}]({at(name)})"
 
 
 def by_place() -> dict[str, list[str]]:
@@ -807,16 +759,13 @@ def listed() -> str:
 def path() -> str:
     """The steps of attention in which position can enter, each drawn, and what the cards show."""
     steps = "".join(
-        f'<li><a href="#{PLACES[door][2]}">{DRAWINGS[door]()}<b>{PLACES[door][0]}</b>'
-        f"<code>{PLACES[door][1]}</code></a></li>"
-        for door in by_place()
+        f'<li><a href="#{anchor}"><svg viewBox="0 0 72 48" aria-hidden="true">{DRAWINGS[door]}</svg>'
+        f"<b>{title}</b><code>{what}</code></a></li>"
+        for door, (title, what, anchor) in PLACES.items()
+        if door in by_place()
     )
     said = _("On the cards: how position alone changes the scores of equal tokens, query by key.")
     return f'```{{raw}} html\n<ol class="course-path">{steps}</ol>\n<p class="course-note">{said}</p>\n```'
-
-
-def _svg(inside: str) -> str:
-    return f'<svg viewBox="0 0 72 48" aria-hidden="true">{inside}</svg>'
 
 
 def _squares(several: Iterable[tuple[int, int, str, float]]) -> str:
@@ -827,38 +776,25 @@ def _squares(several: Iterable[tuple[int, int, str, float]]) -> str:
     )
 
 
-def _vectors() -> str:
-    """A token's vector, and that of a place."""
-    vectors = ((20, "--ink", (0.9, 0.3, 0.6, 0.8)), (43, "--mix", (0.3, 0.9, 0.5, 0.2)))
-    drawn = _squares((x, n, colour, shade) for x, colour, its in vectors for n, shade in enumerate(its))
-    return _svg(f'{drawn}<path d="M32 24h8M36 20v8" style="stroke:var(--ink)" stroke-width="2"/>')
-
-
-def _hands() -> str:
-    """A query and a key, each turned by its place."""
-    return _svg(
-        "".join(
-            f'<path d="M{x} 24 l{14 * np.cos(angle):.1f} {-14 * np.sin(angle):.1f}" '
-            f'style="stroke:var({colour})" stroke-width="3" stroke-linecap="round"/>'
-            f'<circle cx="{x}" cy="24" r="17" fill="none" style="stroke:var(--line)" stroke-width="1.5"/>'
-            for x, angle, colour in ((18, 0.5, "--q"), (54, 1.9, "--k"))
-        )
-    )
-
-
 def _scores(shade: Callable[[int, int], float]) -> str:
     """Scores of four queries and the keys up to each."""
-    return _svg(_squares((16 + 10 * j, i, "--mix", shade(i, j)) for i in range(4) for j in range(i + 1)))
+    return _squares((16 + 10 * j, i, "--mix", shade(i, j)) for i in range(4) for j in range(i + 1))
 
 
-DRAWINGS: dict[str, Callable[[], str]] = {
-    "embed": _vectors,
-    "rotate": _hands,
-    "content_bias": lambda: _scores(lambda i, j: (0.9, 0.3, 0.7, 0.2, 0.5, 0.8, 0.35)[(3 * i + 2 * j) % 7]),
-    "bias": lambda: _scores(lambda i, j: 0.9 - 0.25 * (i - j)),
-    "none": lambda: _scores(lambda i, j: 0.35),
+DRAWINGS = {
+    "embed": _squares((20, n, "--ink", shade) for n, shade in enumerate((0.9, 0.3, 0.6, 0.8)))
+    + _squares((43, n, "--mix", shade) for n, shade in enumerate((0.3, 0.9, 0.5, 0.2)))
+    + '<path d="M32 24h8M36 20v8" style="stroke:var(--ink)" stroke-width="2"/>',
+    "rotate": "".join(
+        f'<path d="M{x} 24l{tip}" style="stroke:var({colour})" stroke-width="3" stroke-linecap="round"/>'
+        f'<circle cx="{x}" cy="24" r="17" fill="none" style="stroke:var(--line)" stroke-width="1.5"/>'
+        for x, tip, colour in ((18, "12.3-6.7", "--q"), (54, "-4.5-13.2", "--k"))
+    ),
+    "content_bias": _scores(lambda i, j: (0.9, 0.3, 0.7, 0.2, 0.5, 0.8, 0.35)[(3 * i + 2 * j) % 7]),
+    "bias": _scores(lambda i, j: 0.9 - 0.25 * (i - j)),
+    "none": _scores(lambda i, j: 0.35),
 }
-"""What a place in attention looks like."""
+"""What a place in attention looks like: a vector and that of a place, a query and a key that turn, scores."""
 
 
 def method_card(name: str) -> str:
@@ -918,13 +854,7 @@ def shares(page: Method, size: int = 18) -> np.ndarray:
 
 def sidebar() -> str:
     """The lines of a table of contents: short titles, in the order of the course; English pages elsewhere."""
-    places = {
-        name: f"methods/{name}"
-        if editions.there(f"methods/{name}", editions.LANGUAGE)
-        else f"{editions.ENGLISH_SITE}methods/{name}.html"
-        for name in METHODS
-    }
-    return "\n".join(f"{short(name)} <{places[name]}>" for name in METHODS)
+    return "\n".join(f"{short(name)} <{at(name).removeprefix('/')}>" for name in METHODS)
 
 
 def kind(name: str) -> str:
@@ -949,6 +879,4 @@ def search_words() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("page", choices=METHODS)
-    print(text(parser.parse_args().page, ""))
+    print(text(sys.argv[1], ""))

@@ -53,11 +53,6 @@ class Line(NamedTuple):
         """What it measures, in the record's words."""
         return ": ".join(filter(None, (self.heading, self.name)))
 
-    @property
-    def difference(self) -> bool:
-        """Is it printed with a sign?"""
-        return self.text[0] in "+-"
-
 
 class Rule(NamedTuple):
     """A condition: its side, and its limits."""
@@ -152,12 +147,15 @@ class Claim:
         """Does one interval decide it?"""
         return len(self.judged) == 1 and self.judged[0][1] is not None
 
+    @property
+    def unit(self) -> str:
+        """Of what was measured first; "" if there was nothing, or if it has none."""
+        return self.judged[0][0].unit if self.judged else ""
+
     def like(self, other: Claim) -> bool:
         """Does it measure what the other does?"""
-        if not (self.lone and other.lone):
-            return False
-        one, two = self.judged[0][0], other.judged[0][0]
-        return one.unit == two.unit and same(one.quantity, two.quantity)
+        alone = self.lone and other.lone and self.unit == other.unit
+        return alone and same(self.judged[0][0].quantity, other.judged[0][0].quantity)
 
     @property
     def condition(self) -> str:
@@ -212,11 +210,8 @@ def records() -> dict[str, Record]:
     """All sections by their anchors, in the order of the file."""
     text = (documents.ROOT / f"{INDEX}.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)\n", text, flags=re.M)
-    found = [
-        Record(title, documents.slug(title), body)
-        for title, body in zip(parts[1::2], parts[2::2], strict=True)
-    ]
-    return {record.slug: record for record in found}
+    found = zip(parts[1::2], map(documents.slug, parts[1::2]), parts[2::2], strict=True)
+    return {slug: Record(title, slug, body) for title, slug, body in found}
 
 
 @functools.cache
@@ -242,21 +237,19 @@ def index(text: str) -> str:
     """The file's first part, and a line for each record: how many claims hold, and which."""
     lines = []
     for record in records().values():
-        claims = "".join(
-            f'<li data-sign="{claim.sign}">{html.escape(claim.text)}</li>' for claim in record.claims
-        )
+        each = (f'<li data-sign="{its.sign}">{html.escape(its.text)}</li>' for its in record.claims)
         lines.append(
             f'<li><a id="{record.slug}"></a>'
             f'<p><a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a> '
             f"<small>{html.escape(about()[record.slug]['asks'])}</small></p>"
             f"{bar(record.claims)}<details><summary>{len(record.claims)} claims</summary>"
-            f"<ul>{claims}</ul></details></li>"
+            f"<ul>{''.join(each)}</ul></details></li>"
         )
     entries = "\n".join(f"/{FOLDER}{slug}" for slug in records())
     top, _mark, how = text.partition("\n## ")[0].partition("\n**")
     made = re.search(r"Generated from .*?\.(?=\s)\s*", top)[0]  # for those who want to measure it themselves
     measured, meant, many = (part.partition("** ")[2] for part in f"**{how}".strip().split("\n\n"))
-    several = [each for record in records().values() for each in record.claims]
+    several = [claim for record in records().values() for claim in record.claims]
     return (
         f"{top.replace(made, '')}\n"
         + f"```{{raw}} html\n{totals(several, MEANT.findall(meant))}\n"
@@ -274,9 +267,8 @@ def totals(claims: list[Claim], meant: list[tuple[str, str]]) -> str:
         f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>' for name, sign in verdicts.SIGNS.items()
     )
     rows = "".join(
-        f'<div data-sign="{verdicts.SIGNS[name.lower()]}"><dt>{verdicts.SIGNS[name.lower()]} '
-        f"{of(counts[name.lower()], name.lower())}</dt><dd>{html.escape(said)}</dd></div>"
-        for name, said in meant
+        f'<div data-sign="{sign}"><dt>{sign} {of(counts[name], name)}</dt><dd>{html.escape(said)}</dd></div>'
+        for name, sign, said in ((name.lower(), verdicts.SIGNS[name.lower()], said) for name, said in meant)
     )
     return (
         f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
@@ -358,9 +350,8 @@ def places(found: re.Match) -> str:
 
     def link(name: str) -> str:
         if name in EXPERIMENTS:
-            return linked(
-                f"[{EXPERIMENTS[name].title}](results.md#{documents.slug(EXPERIMENTS[name].title)})"
-            )
+            title = EXPERIMENTS[name].title
+            return f"{{doc}}`{title} </{FOLDER}{documents.slug(title)}>`"
         pattern = f"{name}_*.ipynb" if name.isdigit() else f"deeper/{name}.ipynb"
         path = next((documents.ROOT / "notebooks").glob(pattern))
         return f"[{navigation.title(path)}](../{path.relative_to(documents.ROOT)})"
@@ -388,10 +379,6 @@ def families(claims: list[Claim]) -> list[list[Claim]]:
 
     What is left alone stands with the others of its unit.
     """
-
-    def unit(group: list[Claim]) -> str:
-        return group[0].judged[0][0].unit
-
     groups: list[list[Claim]] = []
     for claim in claims:
         near = [group for group in groups if any(map(claim.like, group))]
@@ -399,8 +386,9 @@ def families(claims: list[Claim]) -> list[list[Claim]]:
         place = groups.index(near[0]) if near else len(groups)
         groups[place : place + 1] = [joined]
         groups = [group for group in groups if not any(group is other for other in near)]
-    alone = [group for group in groups if len(group) == 1 and group[0].lone and unit(group)]
-    for _unit, (first, *others) in groupby(sorted(alone, key=unit), unit):
+    alone = [group for group in groups if len(group) == 1 and group[0].lone and group[0].unit]
+    alone.sort(key=lambda group: group[0].unit)
+    for _unit, (first, *others) in groupby(alone, lambda group: group[0].unit):
         first += [claim for group in others for claim in group]
         groups = [group for group in groups if not any(group is other for other in others)]
     return groups
@@ -413,7 +401,7 @@ def family(claims: list[Claim]) -> str:
     lines, asked = [claim.judged[0][0] for claim in claims], {claim.condition for claim in claims}
     parts = [line.quantity.split(", ") for line in lines]
     title = [part for part in parts[0] if any(part in each for each in parts[1:])]
-    said = ", ".join(title) or f"differences in {lines[0].unit}"
+    said = ", ".join(title) or f"differences in {claims[0].unit}"
     said = " · ".join([capital(said), *(asked if len(asked) == 1 else ())])
     drawn = f'<div class="course-family">\n<p class="measured">{in_words(said)}</p>\n\n'
     for claim, its in zip(claims, parts, strict=True):
@@ -436,7 +424,7 @@ def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa:
     for unit, run in groupby(claim.judged, lambda its: its[0].unit):
         pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
         lines = [line for line, _rule in pairs]
-        fixed = [0.0] * any(line.difference for line in lines)
+        fixed = [0.0] * any(line.text[0] in "+-" for line in lines)  # a difference
         axis = Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
         for line, rule in run:
             mean, ends = figures(line, lines)
@@ -473,7 +461,7 @@ def figures(line: Line, beside: list[Line]) -> tuple[str, str]:
     printed = [len(each.partition(".")[2]) for each in INTERVAL.search(line.text).groups()]
     largest = max(abs(line.mean), 1e-9) if line.mean else max(abs(line.low), abs(line.high), 1e-9)
     places = min(max(0, 2 - math.floor(math.log10(largest))), *printed)
-    sign = "+" * (line.difference and min(each.low for each in beside) < 0)
+    sign = "+" * (line.text[0] in "+-" and min(each.low for each in beside) < 0)
     form = ".2g" if "e" in line.text else f",.{places}f"
     mean, low, high = (signed(x, f"{sign}{form}") for x in (line.mean, line.low, line.high))
     if line.low == line.high:
