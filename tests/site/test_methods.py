@@ -206,6 +206,8 @@ def test_no_interval_of_a_record_is_left_out_of_its_row_and_no_word_out_of_its_p
                     near = max(abs(float(each.replace(",", ""))) for each in numbers)
                     assert one == pytest.approx(other, abs=0.006 * near), claim.text
             assert '"name"></span>' not in row, claim.text
+            other = re.findall(r"So it would be \*(.+?)\*", claim.lines)
+            assert re.findall("At one rate for all: (.+?)</small>", row) == other, claim.text
             for title in ("Measured here", "At one rate for all"):
                 words = results.minus(claim.said(title)).replace("\u00a0", " ")
                 assert words in page.replace("\u00a0", " "), claim.text

@@ -425,6 +425,7 @@ def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa:
         pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
         lines = [line for line, _rule in pairs]
         fixed = [0.0] * any(line.text[0] in "+-" for line in lines)  # a difference
+        fixed += [x for line in lines for x in (line.low, line.high)] * (not claim.lone)
         axis = Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
         for line, rule in run:
             mean, ends = figures(line, lines)
@@ -440,7 +441,9 @@ def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa:
         strips += f'<span class="axis">{axis.ticks(4)}</span>' * (claim is group[-1])
     if not claim.lone:
         said = [capital(claim.judged[0][0].heading if claim.judged else ""), claim.condition]
+    other = re.search(r"So it would be \*(.+?)\*", claim.said("At one rate for all"))
     said = [said[0], " · ".join(filter(None, (*said[1:], claim.source)))]
+    said += [f"At one rate for all: {other[1]}"] if other else []
     below = [in_words(each) for each in said if each]
     return (
         f'<details class="course-row" data-sign="{claim.sign}"><summary>'
