@@ -4,7 +4,6 @@ Nothing on these pages is copied by hand: equations are those of the docstrings,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
 """
 
-import ast
 import base64
 import functools
 import html
@@ -54,27 +53,18 @@ LENGTH = SIDE**2
 COLOURS = 128
 """Of a picture: a quarter of the bytes."""
 
-LONG = 80
-"""Characters of a formula's source that may have more than one equation in a line."""
-
-MOST = 6
-"""Claims that stand open on a page."""
+LONG, MOST, NEAREST = 80, 6, 7
+"""Characters of a formula's source that may have more than one equation in a line; claims that stand open
+on a page; encodings beside a page's own that stand open on a phone."""
 
 KINDS = {
-    module: colour
-    for colour, modules in {
-        "none": "base",
-        "sinusoidal": "sinusoidal fusion",
-        "learned": "learned",
-        "hybrid": "hybrid deberta",
-        "rope": "rotary xpos scaling axial pope lerope",
-        "alibi": "alibi kerple sandwich forgetting",
-    }.items()
-    for module in modules.split()
+    **{"base": "none", "learned": "learned"},
+    **dict.fromkeys(("sinusoidal", "fusion"), "sinusoidal"),
+    **dict.fromkeys(("hybrid", "deberta"), "hybrid"),
+    **dict.fromkeys(("rotary", "xpos", "scaling", "axial", "pope", "lerope"), "rope"),
+    **dict.fromkeys(("alibi", "kerple", "sandwich", "forgetting"), "alibi"),
 }
 """The colour of a method's marks (``--rope`` of course.css), by its module; what is not here is relative."""
-
-
 TONES = dict(
     re.findall(r"--([a-z]+): light-dark\((#\w+),", (HERE / "static/course.css").read_text(encoding="utf-8"))
 )
@@ -99,8 +89,6 @@ UNITS = {
     "bias": _("the scaled scores"),
     "values": _("the output"),
 }
-
-
 PLACES = {
     "embed": (_("Token vectors"), "x + p", "position-enters-the-token-vectors"),
     "rotate": (_("Queries and keys"), "R q · R k", "position-enters-queries-and-keys"),
@@ -109,9 +97,6 @@ PLACES = {
     "none": (_("Nowhere"), "q · k", "position-stays-out"),
 }
 """The same places as headings, in the order in which attention comes to them; what is done there; anchors."""
-
-NEAREST = 7
-"""Encodings beside a page's own that stand open on a phone."""
 
 
 def document(name: str) -> str:
@@ -130,26 +115,17 @@ def from_here(text: str) -> str:
 
 
 # ---- from the library ----
-def without_docstring(source: str) -> list[str]:
-    """The lines of a function, without its docstring and the empty lines at its ends."""
-    lines, node = source.splitlines(), ast.parse(textwrap.dedent(source)).body[0]
-    if ast.get_docstring(node) is not None:
-        first = node.body[0]
-        del lines[first.lineno - 1 : first.end_lineno]
-    return lines
-
-
 def code(page: Method) -> str:
-    """The source of functions and methods, the latter below the line that opens their class."""
+    """The source of functions and methods without docstrings, the latter below the line of their class."""
     parts, opened = [], None
     for source in (inspect.unwrap(each) for method in told(page) for each in method.code):
-        lines = without_docstring(inspect.getsource(source))
+        lines = re.sub(r'\n\s+r?""".*?"""(?=\n)', "", inspect.getsource(source), count=1, flags=re.S).rstrip()
         owner = source.__qualname__.rpartition(".")[0]
         if owner and owner != opened:
             kind = getattr(sys.modules[source.__module__], owner)
             opening = next(line for line in inspect.getsource(kind).splitlines() if line.startswith("class "))
-            lines = [opening, *lines]
-        parts.append("\n".join(lines))
+            lines = f"{opening}\n{lines}"
+        parts.append(lines)
         opened = owner
     return "\n\n".join(parts)
 
@@ -235,14 +211,12 @@ def facts(page: Method) -> str:
         given["A score depends on"] = depends if its["doors"] else "the tokens alone"
     if page.row:
         given["Loss on longer texts"] = in_a_line(page.row.longer)
-    items = "".join(f"<div><dt>{title}</dt><dd>{_plain(text)}</dd></div>" for title, text in given.items())
+    items = "".join(
+        f"<div><dt>{title}</dt><dd>{html.escape(text).replace('`', '')}</dd></div>"
+        for title, text in given.items()
+    )
+    items = re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', items)
     return f'```{{raw}} html\n<dl class="course-facts simple c-{kind(page.page)}">{items}</dl>\n```'
-
-
-def _plain(text: str) -> str:
-    """Words of a page as HTML: formulas stay formulas, code is a word."""
-    text = html.escape(text).replace("`", "")
-    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', text)
 
 
 def terms(given: Iterable[tuple[str, str]]) -> str:
@@ -382,10 +356,9 @@ def _exact(name: str) -> dict:
 
 def standing(column: str, name: str) -> tuple[int, int, int]:
     """How many methods of the board are better in a column, how many are worse, and how many have it."""
-    values = [its[column] for its in (rows() | {name: row(name)}).values() if column in its]
-    own = row(name)[column]
-    above, below = sum(value > own for value in values), sum(value < own for value in values)
-    return (above, below, len(values)) if column in LARGE else (below, above, len(values))
+    sign, own = -1 if column in LARGE else 1, row(name)[column]
+    more = [sign * (its[column] - own) for its in (rows() | {name: row(name)}).values() if column in its]
+    return sum(x < 0 for x in more), sum(x > 0 for x in more), len(more)
 
 
 def place_on_board(column: str, name: str) -> str:
@@ -666,8 +639,7 @@ def explorer(page: Method) -> str:
     if not page.live:
         return ""
     own = next(one for one in live.everyone() if one.front == page.live)
-    params = own.settings(**page.params)
-    place = live.place(page.live, params, "<p>It moves where scripts are allowed.</p>")
+    place = live.place(page.live, own.settings(**page.params), "<p>It moves where scripts are allowed.</p>")
     return f"```{{raw}} html\n{place}\n```"
 
 

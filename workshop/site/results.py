@@ -186,8 +186,7 @@ def _in_turn(found: list[Line], rules: list[Rule], here: str) -> list[list[Rule 
         return [rules + [None] * more] if rules and more in (0, 1) else []
     listed = sum(one.heading == found[0].heading for one in found) if found[0].heading else 0
     clause = len(INTERVAL.findall(re.split(r"[;.] ", here)[0]))
-    again = {one.name for one in found[:listed]} == {one.name for one in found}
-    several = (*range(listed, 1, -1), clause, 1, *[len(found)] * again)
+    several = (*range(listed, 1, -1), clause, 1, len(found))
     return [rules * n + [None] * (len(found) - n) for n in several]
 
 
@@ -226,11 +225,8 @@ def linked(text: str) -> str:
     >>> linked("[it](../docs/results.md#word-order), [all](results.md)")
     '{doc}`it </results/word-order>`, [all](results.md)'
     """
-
-    def link(found: re.Match) -> str:
-        return f"{{doc}}`{found[1]} </{FOLDER}{found[2]}>`" if found[2] in records() else found[0]
-
-    return re.sub(r"\[([^][`]+)\]\((?:\.\./)*(?:docs/)?results\.md#([\w-]+)\)", link, text)
+    known = rf"\[([^][`]+)\]\((?:\.\./)*(?:docs/)?results\.md#({'|'.join(records())})\)"
+    return re.sub(known, rf"{{doc}}`\1 </{FOLDER}\2>`", text)
 
 
 def index(text: str) -> str:
@@ -262,14 +258,13 @@ def index(text: str) -> str:
 
 def totals(claims: list[Claim], meant: list[tuple[str, str]]) -> str:
     """How many verdicts there are of each kind, as one bar, and what each of them means."""
-    counts = Counter(claim.verdict for claim in claims)
-    parts = "".join(
-        f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>' for name, sign in verdicts.SIGNS.items()
-    )
-    rows = "".join(
-        f'<div data-sign="{sign}"><dt>{sign} {of(counts[name], name)}</dt><dd>{html.escape(said)}</dd></div>'
-        for name, sign, said in ((name.lower(), verdicts.SIGNS[name.lower()], said) for name, said in meant)
-    )
+    counts, parts, rows = Counter(claim.verdict for claim in claims), "", ""
+    for name, said in meant:
+        sign, n = verdicts.SIGNS[name.lower()], counts[name.lower()]
+        parts += f'<i data-sign="{sign}" style="--n:{n}"></i>'
+        rows += (
+            f'<div data-sign="{sign}"><dt>{sign} {of(n, name.lower())}</dt><dd>{html.escape(said)}</dd></div>'
+        )
     return (
         f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
         f'<span aria-hidden="true">{parts}</span><dl class="simple">{rows}</dl></div>'
@@ -278,13 +273,11 @@ def totals(claims: list[Claim], meant: list[tuple[str, str]]) -> str:
 
 def bar(claims: list[Claim], words: bool = False) -> str:
     """How many claims have each verdict, as parts of a bar; ``words``: as words, too."""
-    counts = Counter(claim.verdict for claim in claims)
-    parts = "".join(
-        f'<i data-sign="{sign}" style="--n:{n}" title="{of(n, name)}">'
-        f"{sign} {of(n, name) if words else n}</i>"
-        for name, sign in verdicts.SIGNS.items()
-        if (n := counts[name])
-    )
+    counts, parts = Counter(claim.verdict for claim in claims), ""
+    for name, sign in verdicts.SIGNS.items():
+        if n := counts[name]:
+            said = of(n, name)
+            parts += f'<i data-sign="{sign}" style="--n:{n}" title="{said}">{sign} {said if words else n}</i>'
     return f'<span class="bar{" words" * words}">{parts}</span>'
 
 
