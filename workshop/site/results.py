@@ -439,7 +439,7 @@ def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa:
     said += [f"At one rate for all: {other[1]}"] if other else []
     below = [in_words(each) for each in said if each]
     return (
-        f'<details class="course-row" data-sign="{claim.sign}"><summary>'
+        f'<details class="course-row" data-sign="{claim.sign}"{" open" * (not claim.judged)}><summary>'
         f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
         f'<span class="what{" whole" * (not claim.lone)}"><b>{html.escape(claim.text)}</b> '
         f"<small>{'</small> <small>'.join(below)}</small></span>{strips}</summary>\n\n"
