@@ -230,7 +230,7 @@ def test_claims_about_one_quantity_are_rows_over_one_axis_and_each_stands_once()
     first = by_slug["train-short-test-long"][0]
     assert len(first) == 9 and {claim.judged[0][0].unit for claim in first} == {"nats"}
     drawn = results.family(first)
-    assert drawn.count("Loss at the ends of texts, 16\u00a0L against\u00a0L") == 1, "said once for all rows"
+    assert drawn.count("loss at the ends of texts, 16\u00a0L against\u00a0L") == 1, "said once for all rows"
     (beyond,) = re.findall("<em>→</em>.*?</small>", results.family(by_slug["the-scoreboard"][0]))
     assert beyond.endswith('"number">3.07  <small>3.02 to 3.11</small>'), "an arrow beside its number"
 

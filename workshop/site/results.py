@@ -395,25 +395,21 @@ def family(claims: list[Claim]) -> str:
     parts = [line.quantity.split(", ") for line in lines]
     title = [part for part in parts[0] if any(part in each for each in parts[1:])]
     said = ", ".join(title) or f"differences in {claims[0].unit}"
-    said = " · ".join([capital(said), *(asked if len(asked) == 1 else ())])
+    said = " · ".join([said, *(asked if len(asked) == 1 else ())])
     drawn = f'<div class="course-family">\n<p class="measured">{in_words(said)}</p>\n\n'
     for claim, its in zip(claims, parts, strict=True):
         more = ", ".join(part for part in its if part not in title)
-        drawn += row(claim, claims, [more, claim.condition * (len(asked) > 1)])
+        drawn += row(claim, claims, (more, claim.condition * (len(asked) > 1)))
     return f"{drawn}</div>\n\n"
 
 
-def capital(text: str) -> str:
-    """With a capital letter at its beginning."""
-    return text[:1].upper() + text[1:]
-
-
-def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa: B006
+def row(claim: Claim, group: list[Claim], said: tuple[str, ...] = ()) -> str:
     """A claim's row: its sign, its words, and each of its intervals on its ground, with its numbers.
 
     Intervals of its ``group`` have one axis for each unit, below the last row. What is ``said`` stands below.
     """
     strips, heading = "", claim.judged[0][0].heading if claim.judged else ""
+    metric, *asked = said or (heading, claim.condition)
     for unit, run in groupby(claim.judged, lambda its: its[0].unit):
         pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
         lines = [line for line, _rule in pairs]
@@ -424,20 +420,17 @@ def row(claim: Claim, group: list[Claim], said: list[str] = []) -> str:  # noqa:
             mean, ends = figures(line, lines)
             if line.heading != heading:
                 heading = line.heading
-                strips += f'<b class="list">{in_words(capital(heading))}</b>'
+                strips += f'<b class="list">{in_words(heading)}</b>'
             if not claim.lone:
                 strips += f'<span class="name">{in_words(line.name)}</span> '
             elif len(group) == 1:
-                said = [capital(line.quantity.replace("…", mean)), claim.condition]
+                metric = line.quantity.replace("…", mean)
             strips += axis.track(line, rule and rule.ground)
             strips += f' <span class="number">{mean} {unit} <small>{ends}</small></span> '
         strips += f'<span class="axis">{axis.ticks(4)}</span>' * (claim is group[-1])
-    if not claim.lone:
-        said = [capital(claim.judged[0][0].heading if claim.judged else ""), claim.condition]
     other = re.search(r"So it would be \*(.+?)\*", claim.said("At one rate for all"))
-    said = [said[0], " · ".join(filter(None, (*said[1:], claim.source)))]
-    said += [f"At one rate for all: {other[1]}"] if other else []
-    below = [in_words(each) for each in said if each]
+    below = [metric, " · ".join(filter(None, (*asked, claim.source)))]
+    below = map(in_words, filter(None, (*below, other and f"At one rate for all: {other[1]}")))
     return (
         f'<details class="course-row" data-sign="{claim.sign}"{" open" * (not claim.judged)}><summary>'
         f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
