@@ -318,7 +318,8 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         label = max((_long(name, 26) for name in names), default=0) + 16
         tall = min((apart - label - 50) / n, (room - 104) / n, 84)
         wide = min(max(tall, label), (apart - label - 50) / n)  # a column has room for its word
-        x0, y0 = m * apart + label, 44.0 if names else 6.0
+        half = _long(grid.get("name", ""), 28) / 2 - n * wide / 2  # how far its name sticks out
+        x0, y0 = m * apart + max(label, half), 44.0 if names else 6.0
         most = max(abs(v) for row in values for v in row if v is not None) or 1
         for i in range(n):
             if names:

@@ -53,7 +53,7 @@ function sheet(drawing, key, change) {
   const drawn = curve("drawn"), truth = curve("measured");
   drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270 }),
     ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120` }),
-      svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, +v.toPrecision(2))]),
+      svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, `${+v.toPrecision(2)}`.replace("-", "−"))]),
     ...x.map((v, n) => svg("text", { x: at(n), y: 340, "text-anchor": "middle" }, v)),
     svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), drawn, truth);
   if (measured) {
