@@ -9,7 +9,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
                     seen = [0, 246] }]              # known ground, a sector
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
-                                                    # or values = [[0.9, 0.1], [0.2, 0.8]], as measured
+                                                    # or values = [[0.9, 0.1], [0.2, 0.8]], as measured,
+                                                    # and across = "cat chases", if columns have other words
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix" }]
@@ -307,43 +308,48 @@ LINES = {  # the height of a curve, from x and a number
 
 
 def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
-    """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange."""
+    """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange.
+
+    What was measured is green. Columns have the words of the rows, or those of ``across``.
+    """
     apart = WIDE / len(grids)
     out, high, end = [], 0.0, 0.0
     for m, grid in enumerate(grids):
         values = grid.get("values") or [
             [MAPS[grid["rule"]](i, j, grid.get("by", 0)) for j in range(grid["n"])] for i in range(grid["n"])
         ]
-        n, names = len(values), grid.get("words", "").split()
+        n, across, names = len(values), len(values[0]), grid.get("words", "").split()
+        above = grid.get("across", grid.get("words", "")).split()
         label = max((_long(name, 26) for name in names), default=0) + 16
-        tall = min((apart - label - 50) / n, (room - 104) / n, 84)
-        wide = min(max(tall, label), (apart - label - 50) / n)  # a column has room for its word
-        half = _long(grid.get("name", ""), 28) / 2 - n * wide / 2  # how far its name sticks out
+        tall = min((apart - label - 50) / across, (room - 104) / n, 84)
+        wide = min(max(tall, label), (apart - label - 50) / across)  # a column has room for its word
+        half = _long(grid.get("name", ""), 28) / 2 - across * wide / 2  # how far its name sticks out
         x0, y0 = m * apart + max(label, half), 44.0 if names else 6.0
         most = max(abs(v) for row in values for v in row if v is not None) or 1
+        if wide > label - 10:
+            out += [_text(x0 + (j + 0.5) * wide, y0 - 22, word, size=26) for j, word in enumerate(above)]
         for i in range(n):
             if names:
                 out.append(_text(x0 - 12, y0 + (i + 0.5) * tall, names[i], "", 26, "end"))
-                if wide > label - 10:
-                    out.append(_text(x0 + (i + 0.5) * wide, y0 - 22, names[i], size=26))
             for j, value in enumerate(values[i]):
                 x, y = x0 + j * wide, y0 + i * tall
                 sign = (
                     "empty" if value is None else "before" if value < 0 else "after" if value > 0 else "same"
                 )
+                sign = "weight" if sign == "after" and "values" in grid else sign
                 share = 0 if value is None else 0.18 + 0.62 * abs(value) / most
                 out.append(
                     f'<rect class="cell {sign}" x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{wide - 3:.1f}" '
                     f'height="{tall - 3:.1f}" rx="5" fill-opacity="{share:.2f}"/>'
                 )
-                if value is not None and tall > 44:
+                if value is not None and tall > 44 and (value or "rule" in grid):
                     out.append(_text(x + wide / 2, y + tall / 2, f"{value}".replace("-", "−"), "", 26))
         bottom = y0 + n * tall
         if name := grid.get("name"):
-            out.append(_text(x0 + n * wide / 2, bottom + 34, name, " soft", 28))
+            out.append(_text(x0 + across * wide / 2, bottom + 34, name, " soft", 28))
             bottom += 54
         high = max(high, bottom)
-        end = max(x0 + n * wide + 30, x0 + n * wide / 2 + _long(grid.get("name", ""), 28) / 2)
+        end = max(x0 + across * wide + 30, x0 + across * wide / 2 + _long(grid.get("name", ""), 28) / 2)
     return "".join(out), end, high + 6
 
 
