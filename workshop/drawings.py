@@ -417,7 +417,9 @@ def _curves(
     base = up(max(low, min(0, high)))
     out = [f'<path class="axis" d="M{left:.0f} {base:.0f}H{right:.0f}"/>']
     if y:
-        out += [_text(left - 10, up(each), f"{each:g}", " soft", 26, "end") for each in y[:2]]
+        out += [
+            _text(left - 10, up(each), f"{each:g}".replace("-", "−"), " soft", 26, "end") for each in y[:2]
+        ]
         out += [
             _text(0, 16, y[2], " soft", 26, "start"),
             f'<path class="axis" d="M{left:.0f} {top}V{top + tall}"/>',
@@ -434,7 +436,8 @@ def _curves(
         role = _cut(curve["name"])[1]
         out.append(f'<path class="curve{role}" d="{path}"/>')
         if "points" in curve:
-            out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="9"/>' for a, b in at]
+            size = 9 if len(at) < 12 else 5
+            out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"/>' for a, b in at]
             for (a, b), (_, _, *said) in zip(at, points, strict=True):
                 names += [_text(a, b - 28, text, role, 28) for text in said]
         ends.append([at[-1][1], curve["name"]])
@@ -444,7 +447,7 @@ def _curves(
     out += names + [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
     below = top + tall + 30
     for tick in ticks or []:
-        out.append(_text(along(tick), below, f"{tick:,}", " soft", 26))
+        out.append(_text(along(tick), below, f"{tick:,}".replace("-", "−"), " soft", 26))
     out.append(_text(right, below + 6 + 32 * bool(ticks), label, " soft", 26, "end"))
     return "".join(out), WIDE, below + 26 + 32 * bool(ticks)
 
