@@ -815,6 +815,16 @@ def room(head: str, beside: Iterable[nbformat.NotebookNode]) -> float:
     return max(left, 150)
 
 
+def _set(text: str) -> str:
+    """Text as it is printed: curly apostrophes, and no line ends between a number and its unit or in a range.
+
+    >>> _set("RoPE's 16 L, at 1–10") == "RoPE’s 16\\u00a0L, at 1\\u2060–\\u206010"
+    True
+    """
+    text = re.sub(r"(?<=\d) (?=(?:L|nats?|tokens?|%)(?!\w))", "\u00a0", curly(text))
+    return re.sub(r"(?<=\d)–(?=\d)", "\u2060–\u2060", text)
+
+
 EDGE = 5  # pixels around what is painted over
 
 
@@ -865,7 +875,7 @@ def _cells(block: Block, measured: list[list[str]] = ()) -> list[nbformat.Notebo
         lines.insert(0, block.head)
     if block.kind == "formula":  # to MathJax 2, a backslash within \\texttt is a character like others
         lines = [line.replace("\\texttt", "\\mathtt").replace("\\qquad ∎", "") for line in lines]
-    return [new_markdown_cell(curly((" " if block.kind == "paragraph" else "\n").join(lines)))]
+    return [new_markdown_cell(_set((" " if block.kind == "paragraph" else "\n").join(lines)))]
 
 
 def code_size(lines: list[str]) -> int:
@@ -881,7 +891,7 @@ def code_size(lines: list[str]) -> int:
 
 
 def _shown(page: str) -> nbformat.NotebookNode:
-    return new_code_cell(outputs=[new_output("display_data", {"text/html": curly(page)})])
+    return new_code_cell(outputs=[new_output("display_data", {"text/html": _set(page)})])
 
 
 def _html(block: Block, measured: list[list[str]] = ()) -> str:
@@ -917,6 +927,7 @@ def _reading(lines: list[str]) -> str:
 
     def bold(text):
         text = html.escape(text.strip().replace(" = ", "\u00a0=\u00a0"), quote=False)
+        text = re.sub(r"(?<!\S)-(?=\d)", "−", text)
         parts = re.split(r"(?<=\d) (\([^()]*\d\))", text)  # numbers, and how far they spread
         told = rf"(?<=: ){NUMBER.pattern}" if re.search(rf": {NUMBER.pattern}", text) else NUMBER  # a result
         parts[::2] = [re.sub(told, lambda number: f"<b>{number[0]}</b>", part) for part in parts[::2]]
