@@ -4,6 +4,7 @@ Nothing on these pages is copied by hand: equations are those of the docstrings,
 numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints the text of one page.
 """
 
+import argparse
 import base64
 import functools
 import html
@@ -851,4 +852,6 @@ def search_words() -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    print(text(sys.argv[1], ""))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", choices=METHODS)
+    print(text(parser.parse_args().page, ""))
