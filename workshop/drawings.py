@@ -161,7 +161,8 @@ def _turn(middle: tuple[float, float], radius: float, start: float, end: float, 
     r = 0.45 * radius
     way = f"{r:.1f} {r:.1f} 0 {int(abs(end - start) > 180)} {int(end < start)}"
     x, y = map(float, at((start + end) / 2, r + 34).split())
-    return f'<path class="arc mix" d="M{at(start, r)}A{way} {at(end, r)}"/>{_text(x, y, label, " mix", 26)}'
+    role = _cut(label)[1] or " mix"
+    return f'<path class="arc{role}" d="M{at(start, r)}A{way} {at(end, r)}"/>{_text(x, y, label, role, 26)}'
 
 
 # ---- forms: each returns its marks, its width and its height ----
@@ -304,6 +305,8 @@ LINES = {  # the height of a curve, from x and a number
     "cosine": lambda x, by: math.cos(by * x),
     "ramp": lambda x, by: by * x,
     "level": lambda x, by: by,
+    # the mean score of vectors that agree at a distance, with RoPE in 64 channels: Su et al. 2021, eq. 16
+    "agree": lambda x, by: sum(math.cos((x - by) * 10000 ** (-t / 32)) for t in range(32)) / 32,
 }
 
 
@@ -437,7 +440,8 @@ def _curves(
         out.append(f'<path class="curve{role}" d="{path}"/>')
         if "points" in curve:
             size = 9 if len(at) < 12 else 5
-            out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"/>' for a, b in at]
+            dots = at if len(at) < 40 else []  # so many are a curve
+            out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"/>' for a, b in dots]
             for (a, b), (_, _, *said) in zip(at, points, strict=True):
                 names += [_text(a, b - 28, text, role, 28) for text in said]
         ends.append([at[-1][1], curve["name"]])
