@@ -249,7 +249,7 @@ def test_a_deck_shows_nothing_that_is_not_in_the_notebook(site, number):
 
 
 def test_a_measured_number_keeps_its_unit(site):
-    assert '<b class="number">14.68 %</b>' in (site[0] / "05.html").read_text(encoding="utf-8")
+    assert '<b class="number">14.68\u00a0%</b>' in (site[0] / "05.html").read_text(encoding="utf-8")
 
 
 def test_the_index_lists_every_deck(site):
