@@ -90,6 +90,10 @@ def _within(low: float, value: float, high: float) -> float:
     return max(low, min(value, high))
 
 
+def _minus(number: str) -> str:
+    return number.replace("-", "−")
+
+
 def _cut(text: str) -> tuple[str, str]:
     """Its words, and its role as a class of SVG."""
     role = ROLE.search(text)
@@ -346,7 +350,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
                     f'height="{tall - 3:.1f}" rx="5" fill-opacity="{share:.2f}"/>'
                 )
                 if value is not None and tall > 44 and (value or "rule" in grid):
-                    out.append(_text(x + wide / 2, y + tall / 2, f"{value}".replace("-", "−"), "", 26))
+                    out.append(_text(x + wide / 2, y + tall / 2, _minus(f"{value}"), "", 26))
         bottom = y0 + n * tall
         if name := grid.get("name"):
             out.append(_text(x0 + across * wide / 2, bottom + 34, name, " soft", 28))
@@ -420,9 +424,7 @@ def _curves(
     base = up(max(low, min(0, high)))
     out = [f'<path class="axis" d="M{left:.0f} {base:.0f}H{right:.0f}"/>']
     if y:
-        out += [
-            _text(left - 10, up(each), f"{each:g}".replace("-", "−"), " soft", 26, "end") for each in y[:2]
-        ]
+        out += [_text(left - 10, up(each), _minus(f"{each:g}"), " soft", 26, "end") for each in y[:2]]
         out += [
             _text(0, 16, y[2], " soft", 26, "start"),
             f'<path class="axis" d="M{left:.0f} {top}V{top + tall}"/>',
@@ -451,7 +453,7 @@ def _curves(
     out += names + [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
     below = top + tall + 30
     for tick in ticks or []:
-        out.append(_text(along(tick), below, f"{tick:,}".replace("-", "−"), " soft", 26))
+        out.append(_text(along(tick), below, _minus(f"{tick:,}"), " soft", 26))
     out.append(_text(right, below + 6 + 32 * bool(ticks), label, " soft", 26, "end"))
     return "".join(out), WIDE, below + 26 + 32 * bool(ticks)
 

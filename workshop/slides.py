@@ -612,7 +612,7 @@ class Deck:
         for slide in self.slides:
             head = f"\n\n### {slide.head.rstrip('.。')}" if slide.head else ""
             heading = new_markdown_cell(
-                f"{'#' if slide is self.slides[0] else '##'} {slide.section}{curly(head)}"
+                f"{'#' if slide is self.slides[0] else '##'} {_set(slide.section + head)}"
             )
             drawn = drawings.svg(slide.draw) if slide.draw else ""
             kind = "vote" if slide.vote else layout(slide.blocks, drawn)
