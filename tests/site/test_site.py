@@ -1229,6 +1229,8 @@ def test_a_prediction_is_answered_in_the_language_of_its_page(look, url):
     tab.open(url, f"zh/notebooks/{RAN}.html")
     card = tab.page.locator('[data-predict="00.predict.shift"]')
     card.get_by_role("radio").first.check()
+    assert tab.page.locator("[data-predict] .order-card").count() > 1
+    assert tab.page.locator(".order-open").count() == 1, "to open every answer is offered once"
     card.get_by_role("button", name="确定").click()
     told = tab.page.locator('[data-told="00.predict.shift"]')
     told.get_by_text("预测").first.wait_for()
