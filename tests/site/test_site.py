@@ -1241,6 +1241,15 @@ def test_a_prediction_is_answered_in_the_language_of_its_page(look, url):
     assert not tab.problems
 
 
+def test_the_note_below_a_blank_shows_whole(look, url):
+    tab = look(width=390)
+    tab.open(url, "exercises/ex07_alibi/ex07_alibi.html")
+    heights = tab.page.locator(".cell_output .course-note").evaluate_all(
+        "notes => notes.map(e => [e.offsetHeight, e.parentElement.clientHeight])"
+    )
+    assert heights and all(its <= room for its, room in heights)
+
+
 def test_it_can_be_read_without_a_server(look, site):
     tab = look()
     tab.open(f"file://{site}/", "notebooks/06_rope.html")
