@@ -748,7 +748,7 @@ def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None
         axes |= {"measured": measured, "name": re.split("[:：]", name)[0]}
     data = html.escape(json.dumps(axes), quote=True)
     more = f' data-vote="{key}"' if measured else ""
-    return f'<svg viewBox="0 0 1160 390" role="img" aria-label="{name}" data-axes="{data}"{more}></svg>'
+    return f'<svg viewBox="0 -24 1160 414" role="img" aria-label="{name}" data-axes="{data}"{more}></svg>'
 
 
 def _joined(blocks: list[Block]) -> list[Block]:

@@ -52,16 +52,18 @@ function sheet(drawing, key, change) {
   const curve = name => svg("path", { class: name, fill: "none", "stroke-width": 5, "stroke-linejoin": "round" });
   const drawn = curve("drawn"), truth = curve("measured");
   drawing.append(svg("rect", { x: 120, y: 30, width: 1000, height: 270 }),
-    ...[ylim[0], (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120` }),
+    ...[ylim[0], ylim[0] < 0 && ylim[1] > 0 ? 0 : (ylim[0] + ylim[1]) / 2, ylim[1]].flatMap(v => [svg("path", { d: `M120 ${up(v)}H1120` }),
       svg("text", { x: 108, y: up(v) + 8, "text-anchor": "end" }, `${+v.toPrecision(2)}`.replace("-", "−"))]),
     ...x.map((v, n) => svg("text", { x: at(n), y: 340, "text-anchor": "middle" }, v)),
-    svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 18 }, ylabel), drawn, truth);
+    svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 4 }, ylabel), drawn, truth);
   if (measured) {
     truth.setAttribute("d", path(measured));
     drawing.append(...measured.map((v, n) => svg("circle", { class: "measured", cx: at(n), cy: up(v), r: 9 })),
       svg("text", { class: "measured", x: 1120, y: up(Math.max(...measured.slice(-2))) - 22, "text-anchor": "end" }, name));
   }
-  painters.push(() => drawn.setAttribute("d", path(stored(key))));
+  const pencil = svg("path", { class: "pencil", d: "M580 190l10-38 72-72 28 28-72 72z m10-38 28 28" });  // here the room draws
+  if (change) drawing.append(pencil);
+  painters.push(() => { drawn.setAttribute("d", path(stored(key))); pencil.style.display = stored(key).length ? "none" : ""; });
   if (change) drawing.addEventListener("pointermove", event => {
     if (!event.buttons) return;
     const p = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
