@@ -307,6 +307,23 @@ def test_the_landing_page_has_a_toy_three_ways_to_begin_and_a_card_for_each_less
         )
         assert name in landing.PICTURES
     assert text.count('class="c-') == text.count('href="methods/') - text.count('href="methods/index')
+    said = re.search('<details class="course-report"><summary>.*?</summary><pre>(.*?)</pre>', text, re.S)[1]
+    assert "6 passed, 1 failed" in said and "bug: sign" in said, "the tool names the bug in the code above"
+    ways = re.search('<nav class="course-parts">(.*?)</nav>', text, re.S)[1]
+    captions = re.findall("^:caption: (.+)$", (ROOT / "workshop/site/index.md").read_text("utf-8"), re.M)
+    assert re.findall(">([^<]+)</a>", ways) == captions, "where each part begins"
+    assert all((site / page).is_file() for page in re.findall('href="([^"]+)"', ways))
+
+
+def test_an_exercise_has_the_picture_of_its_lesson_and_marks_below_its_headings(site):
+    for path in sorted(ROOT.glob("exercises/*/*.ipynb")):
+        text = (site / path.relative_to(ROOT)).with_suffix(".html").read_text(encoding="utf-8")
+        number = re.search(r"ex(\d\d)", path.name)[1]
+        assert text.count('class="course-drawn"') == text.count(landing.picture(number)) == 1, path.name
+        asked = re.findall(r"## (\S+ · [^(\n]*?) \(([^\n]*?)\)", path.read_text(encoding="utf-8"))
+        worth = re.findall(r'<h2>(\S+ · .*?)<a .*?</h2>\s*<p class="course-worth">(.*?)</p>', text)
+        assert [both[1] for both in worth] == [both[1] for both in asked] and len(asked) >= 6, path.name
+        assert not re.search(r"<h2>[^<]*(?:points|★)", text), path.name
 
 
 def test_a_record_has_a_page_and_the_index_all_verdicts(site):

@@ -162,8 +162,14 @@ def parts(env) -> dict[str, str]:
 
 
 def crumbs(app, name, _template, context, _doctree):
-    """For ``crumbs.html``: the part that the page stands in, if no other page leads to it."""
+    """For ``crumbs.html``: the part that the page stands in, if no other page leads to it.
+
+    On the first page: where each part begins.
+    """
     context["part"] = parts(app.env).get(name, "")
+    context["ways"] = {}
+    for page, its in parts(app.env).items():
+        context["ways"].setdefault(its, page)
 
 
 def neighbours(_app, name, _template, context, _doctree):

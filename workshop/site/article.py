@@ -23,6 +23,8 @@ CALLS = {
     "check": r"check\.\w+\(",
 }
 
+WORTH = re.compile(r"^(## \S+ · .*\S) ?[(（]([^()（）]*\d[^()（）]*)[)）]$", re.M)
+"""The heading of an exercise's question, and what it is worth."""
 DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
 
 
@@ -58,6 +60,17 @@ def part(cell: dict) -> str:
     if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3 or "import checks as check" in source:
         return "tools"
     return "figure" if drawn and not DEFINED.search(source) else "code"
+
+
+def worth(source: str) -> str:
+    """What a question is worth stands below its heading, and not in it, nor in the list of contents.
+
+    >>> print(worth("## 1 · Slopes (★, 4 points)"))
+    ## 1 · Slopes
+    <BLANKLINE>
+    <p class="course-worth">★, 4 points</p>
+    """
+    return WORTH.sub(r'\1\n\n<p class="course-worth">\2</p>', source)
 
 
 def put_below(cells: list[dict]) -> None:

@@ -7,10 +7,14 @@ the lesson is about; their colours are those of ``course.css``, so they follow l
 from __future__ import annotations
 
 import functools
+import html
+import io
 import json
 import math
 import re
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import atlas
 import editions
@@ -21,6 +25,7 @@ from tutorial_lib.explorers import RotaryExplorer, live
 from tutorial_lib.language import ENGLISH, _
 from workshop import ROOT, documents, translation
 
+HERE = Path(__file__).parent
 WIDE, HIGH = 320, 176
 """Of a card's picture, in its own units."""
 STRIPS = {
@@ -241,6 +246,12 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 
+def picture(number: str) -> str:
+    """That of a lesson, on its card and beside its exercise."""
+    drawn = PICTURES[number]()
+    return f'<svg class="course-drawn" viewBox="0 0 {WIDE} {HIGH}" aria-hidden="true">{drawn}</svg>'
+
+
 # ---- what the page holds ----
 def lessons() -> list[tuple[str, str, str]]:
     """``(path, title, what you find out)`` of each lesson, from the README's table."""
@@ -271,7 +282,7 @@ def cards() -> str:
         took = _("{n} min").format(n=minutes(path)) if number.isdigit() else ""
         made.append(
             f'<li><a href="{path}.html" data-page="{path}">'
-            f'<svg viewBox="0 0 {WIDE} {HIGH}" aria-hidden="true">{PICTURES[number]()}</svg>'
+            f"{picture(number)}"
             f"<small><span>{number}</span><span>{took}</span></small>"
             f"<b>{name}</b><span>{says}</span></a></li>"
         )
@@ -308,9 +319,19 @@ def doors() -> str:
     return f'<div class="course-doors">{"".join(parts)}</div>'
 
 
+def report() -> str:
+    """What the tool says of the function that the page shows, behind a click: the reader looks first."""
+    page = (HERE / "index.md").read_text(encoding="utf-8")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(re.search("```python\n(.*?)```", page, re.S)[1], {})
+    says = html.escape(printed.getvalue(), quote=False)
+    return f'<details class="course-report"><summary>{_("The tool did")}</summary><pre>{says}</pre></details>'
+
+
 def parts() -> dict[str, Callable[[], str]]:
     """What ``index.md`` names in ``<div data-made="…"></div>``, and what makes it."""
-    return {"toy": toy, "cards": cards, "strips": strips, "doors": doors}
+    return {"toy": toy, "cards": cards, "strips": strips, "doors": doors, "report": report}
 
 
 ALONE = "---\nhtml_theme.sidebar_secondary.remove: true\n---\n"

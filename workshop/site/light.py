@@ -518,7 +518,7 @@ SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>
 """A colour by its number is shown, too."""
 TIME = re.compile(r"<p>(?=<em>(?:(?!</em>|</p>).)*</em></p>)", re.S)
 """A paragraph in italics: how long a lesson takes."""
-LEAD = re.compile(r"(</h1>\s*<p>)<strong>([^<]*)</strong>(?=</p>)")
+LEAD = re.compile(r"(</h1>\s*<p>(?:<svg.*?</svg>)?)<strong>([^<]*)</strong>(?=</p>)")
 """What begins a page and is bold as a whole: the first paragraph is larger anyway."""
 WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
 """A line of links that ends with the glossary: where a lesson stands."""

@@ -195,7 +195,7 @@ def notebook(text: str, aside: bool = False) -> str:
     for cell in content["cells"]:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
-            cell["source"] = links(NEIGHBOURS.sub("", source) if "strip" in tags else source)
+            cell["source"] = article.worth(links(NEIGHBOURS.sub("", source) if "strip" in tags else source))
             if any(tag.startswith("explain:") for tag in tags):
                 cell["source"] = f'<p class="course-blank">{source.strip("*")}</p>'
             continue
@@ -333,6 +333,8 @@ def front_end(app):
 
 def alive(app, name, _template, context, _doctree):
     """A page with an explorer, or with something to answer, loads the script for it."""
+    if its := re.match(r"exercises/ex(\d\d)", name):  # the picture of its lesson
+        context["body"] = context["body"].replace("<p>", f"<p>{landing.picture(its[1])}", 1)
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
