@@ -150,9 +150,26 @@ def equation(page: Method) -> str:
         blocks = [line.strip("$") for line in given]
     blocks = [re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block) for block in blocks]  # a tag would centre it
     lines = [line for block in blocks for line in in_lines(block)]
-    text = "\n\n".join(f"```{{math}}\n{line}\n```" for line in lines)
+    text = "\n\n".join(map(numbered, lines))
     text = f'<div class="course-equation">\n\n{text}\n\n</div>'
     return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
+
+
+def numbered(line: str) -> str:
+    r"""A formula as a block; its number in the paper stands at the right edge, as all numbers do.
+
+    >>> print(numbered(r"a = b \qquad (3)"))
+    <div class="course-numbered">
+    <BLANKLINE>
+    ```{math}
+    a = b
+    ```
+    <BLANKLINE>
+    <span>(3)</span></div>
+    """
+    number = re.search(r",?\s*\\qquad (\([^()]+\))", line)
+    block = f"```{{math}}\n{line.replace(number[0], '') if number else line}\n```"
+    return f'<div class="course-numbered">\n\n{block}\n\n<span>{number[1]}</span></div>' if number else block
 
 
 def in_lines(block: str) -> list[str]:
@@ -580,6 +597,7 @@ def to_see(page: Method):
     return z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan) if page.page == "xpos" else z
 
 
+@plots.styled
 def picture(page: Method, hue: str):
     """The scores of the first head as a map, and those of the last query in each head as lines with names."""
     z = to_see(page)
@@ -588,8 +606,9 @@ def picture(page: Method, hue: str):
     plots.heat(
         z[0], limits=None, cmap=shades, xlabel="key", ylabel="query", title="scores in head 1", ax=axes[0]
     )
-    for h, line in enumerate(z[:, -1], 1):
-        axes[1].plot(torch.arange(1 - LENGTH, 1), line, color=hue, alpha=1 - 0.1 * (h - 1), linewidth=2)
+    for h, line in enumerate(z[:, -1], 1):  # the head of the map, and the others behind it
+        pale = {"color": hue, "alpha": 1 if h == 1 else 0.35}
+        axes[1].plot(torch.arange(1 - LENGTH, 1), line, "-", linewidth=2.5 if h == 1 else 1.5, **pale)
         place = {"textcoords": "offset points", "va": "center", "color": hue}
         axes[1].annotate(f"head {h}", (0, float(line[-1])), (6, 5 * (2.5 - h)), **place)
     axes[1].set(xlabel="key − last query", ylabel="score", title="the last query, in each head")

@@ -338,7 +338,7 @@ def alive(app, name, _template, context, _doctree):
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
-    if "data-atlas" in context.get("body", ""):
+    if "data-atlas" in context.get("body", "") or 'class="at-' in context.get("body", ""):
         app.add_css_file("atlas.css")
     if name == results.INDEX or name.startswith((results.FOLDER, "methods/")):
         app.add_css_file("records.css", priority=900)  # behind course.css

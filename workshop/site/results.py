@@ -493,6 +493,8 @@ def table(found: re.Match) -> str:
     again = "<small>Without a line for one rate, the numbers are the same there.</small>"
     again *= any(same_at(row, one) for row in rows)  # on a phone
     many = " many" * (len(head) - shared > 4)
+    if len(head) - shared == 5 and all(len(cell) < 9 for row in rows for cell in row[shared + 1 :]):
+        many = " few"  # short numbers: on a phone, too, they stand below each other
     return (
         f'```{{raw}} html\n<div class="pst-scrollable-table-container course-numbers{many}"><table><thead>'
         f"<tr>{heads}</tr></thead>{''.join(bodies)}</table>{again}</div>\n```\n"
