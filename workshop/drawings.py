@@ -13,7 +13,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
                                                     # and across = "cat chases", if columns have other words
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
-                   { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix" }]
+                   { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" }]
     draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
     draw.ticks = [0, 8, 16]                         # what stands below it, if anything
     draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
@@ -26,6 +26,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.mark = ["4.86", "switched off"]            # a line across them
     draw.arrows = [[1, 0, "$q$:q"], [0.87, 0.5, "$q'$:q"]]
 
+``of`` says how points, or values, come from what the notebook's cells compute: a test runs them and compares.
 ``draw.also`` is a second drawing, below the first. A word may end with a role, ``:q`` (query), ``:k`` (key),
 ``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back). ``$…$`` is set as a formula of
 letters, ``_`` and ``^``. Words are messages of the deck's catalog.
@@ -42,6 +43,7 @@ from collections.abc import Callable, Iterator
 WIDE = 1160  # pixels of a slide
 ROOM = 420  # and so many of its height, where nobody says how much its words leave
 ROLE = re.compile(r":(q|k|mix|new|off)$")
+UNSAID = ("rule", "of")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
 
 
@@ -51,7 +53,7 @@ def words(drawing: dict) -> Iterator[str]:
     >>> list(words({"rows": [{"name": "moved:q", "words": "cat:q sat", "under": "0 1"}], "into": "$q$"}))
     ['moved', 'cat sat']
     """
-    for value in [v for k, v in drawing.items() if k != "rule"] if isinstance(drawing, dict) else drawing:
+    for value in [v for k, v in drawing.items() if k not in UNSAID] if isinstance(drawing, dict) else drawing:
         if isinstance(value, dict | list):
             yield from words(value)
         elif isinstance(value, str):
@@ -65,7 +67,7 @@ def said(drawing: dict, say: Callable[[str], str]) -> dict:
 
     def one(value):
         if isinstance(value, dict):
-            return {key: each if key == "rule" else one(each) for key, each in value.items()}
+            return {key: each if key in UNSAID else one(each) for key, each in value.items()}
         if isinstance(value, list):
             return [one(each) for each in value]
         if not isinstance(value, str) or not list(words([value])):
