@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -104,6 +105,11 @@ def in_words(name: str) -> str:
 
 
 @plots.styled
+def pale(kind: str) -> tuple[float, ...]:
+    """The colour of a kind, half way to white: letters on it can be read."""
+    return tuple(0.5 + each / 2 for each in to_rgb(KINDS[kind][1]))
+
+
 def strips(*names: str) -> Figure:
     """Each type as a strip of its layers, the first at the left.
 
@@ -116,16 +122,14 @@ def strips(*names: str) -> Figure:
     ax = fig.subplots()
     for y, its in enumerate(rows.values()):
         for x, (kind, window) in enumerate(its):
-            letter, colour, *_dark = KINDS[kind]
             high = 0.45 if window else 0.85
-            ax.add_patch(
-                Rectangle((x, y + 0.42 - high), 0.92, high, facecolor=colour, edgecolor="#5f6570", lw=0.5)
-            )
-            middle = (x + 0.46, y + 0.42 - high / 2)
-            ax.annotate(letter, middle, ha="center", va="center", color="white", size=size)
+            ax.add_patch(Rectangle((x, y + 0.42 - high), 0.92, high, facecolor=pale(kind)))
+            if not x or its[x - 1] != its[x]:  # it says so for all that are alike
+                middle = (x + 0.46, y + 0.42 - high / 2)
+                ax.annotate(KINDS[kind][0], middle, ha="center", va="center", weight="bold", size=size)
     used = dict.fromkeys(kind for its in rows.values() for kind, _window in its)
     key = [
-        Rectangle((0, 0), 1, 1, facecolor=KINDS[kind][1], label=f"{KINDS[kind][0]}: {says(kind)}")
+        Rectangle((0, 0), 1, 1, facecolor=pale(kind), label=f"{KINDS[kind][0]}: {says(kind)}")
         for kind in used
     ]
     fig.legend(handles=key, loc="outside lower left", ncols=2, frameon=False)

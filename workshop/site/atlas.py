@@ -22,7 +22,7 @@ def strip(name: str) -> str:
     for n, kind, _share, reach, *_rest in runs:
         letter, window = atlas.KINDS[kind][0], " at-window" if reach is not None else ""
         text = f"{letter}{n}" if n > 2 else letter
-        thin = " at-thin" if n * each < 7 * len(text) + 6 else ""
+        thin = " at-thin" if n * each < 8 * len(text) + 6 else ""
         boxes.append(f'<i class="at-{kind}{window}{thin}" style="flex-grow:{n}">{text}</i>')
     label = html.escape(atlas.in_words(name), quote=True)
     return f'<span class="at-strip" role="img" aria-label="{label}">{"".join(boxes)}</span>'

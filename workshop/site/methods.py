@@ -466,7 +466,7 @@ def forest(page: Method) -> str:
     )
     order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
     axes = {
-        what: Axis.over([0, *(x for one in found for x in (one.its.low, one.its.high))])
+        what: Axis.around([one.its for one in found], [0])
         for what, found in both.items()
     }
     lines = "".join(line(name, own, both, axes) for name, _its in order)
