@@ -93,7 +93,7 @@ function build(app, stage) {
   const levels = toy ? 0 : p.layers, y = l => (l ? chip.y + 34 + (l - 0.25) * step : chip.y + chip.high / 2);
   const edges = range(levels).flatMap(l => range(3).flatMap(a => range(3).map(b => [l, a, b, pen.path({ fill: "none", cap: 1 })])));
   const down = toy ? [] : WORDS.map(() => pen.path({ stroke: "--soft", sw: 1.5 }));
-  const pooled = toy ? [] : WORDS.map(() => pen.path({ fill: "none", stroke: "--line", sw: 2 }));
+  const pooled = toy ? [] : WORDS.map(() => pen.path({ fill: "none", stroke: "--soft", sw: 1.5 }));
 
   /** A vector as a row of colours. */
   function strip(parent, at, small) {
@@ -170,7 +170,7 @@ function build(app, stage) {
         visibility: seen ? "visible" : "hidden", stroke: news ? "--k" : "--soft", sw: news ? 2.5 : 1.3, opacity: news ? 1 : 0.55 });
     }
     down.forEach((line, w) => set(line, { d: `M${xs[w].toFixed(1)} ${y(p.layers) + 11}V${top - 2}` }));
-    pooled.forEach((line, w) => set(line, { d: `M${xs[w].toFixed(1)} ${top - 13}H${middle}V${top - 2}` }));
+    pooled.forEach((line, w) => set(line, { d: `M${xs[w].toFixed(1)} ${top - 21}q0 8 8 8H${middle - 8}q8 0 8 8V${top - 2}` }));
     say(words, lesson(p));
   };
 }
