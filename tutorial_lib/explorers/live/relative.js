@@ -80,17 +80,18 @@ const shade = (v, { palette }) => signed(palette, v);
 
 function build(app, stage) {
   const { params: p, data } = app, N = p.tokens, narrow = stage.clientWidth < 600, parent = html(stage, "div", { style: "position:relative" });
-  const W = app.width(parent), side = narrow ? W - 130 : Math.min(W / (3 - 2 / N), app.small ? 174 : 296), c = side / N;
-  const x0 = narrow ? 74 : (W - side) / 2, half = app.small ? 21 : 46, zero = half + 18, ribbon = zero + half + 7;
-  const thick = clamp(c, 12, 24), top = ribbon + thick + 38, bottom = top + side, under = bottom + 46;
+  const W = app.width(parent), side = narrow ? W - 130 : Math.min(W / (3 - 2 / N), app.small ? 178 : 296), c = side / N;
+  // on a slide the ribbon begins at the left, and no words stand there: all else gets larger
+  const x0 = narrow ? 74 : app.small ? side - c + 34 : (W - side) / 2, half = app.small ? 22 : 46, zero = half + (app.small ? 14 : 18), ribbon = zero + half + 7;
+  const thick = clamp(c, 12, 24), low = app.small ? 5 : 0, top = ribbon + thick + 38, bottom = top + side, under = bottom + 46 - low;
   const H = narrow ? under + 340 : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
     percent(top, H)};width:${percent(side, W)};height:${percent(side, H)};image-rendering:pixelated` });
-  const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: "position:relative" });
+  const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: `position:relative${app.small ? ";font-size:15px" : ""}` });
   const plays = !narrow && side > 250; // there is room for them beside the matrix
   app.playbar.style = !plays ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
   if (!app.small) (plays ? parent : stage).append(app.playbar);
-  const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 13 : 11, size = c < 50 ? tiny : 13;
+  const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 15 : 11, size = c < 50 ? tiny : 13;
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --
   for (const v of [-1, 0, 1]) {
@@ -108,13 +109,14 @@ function build(app, stage) {
     const x = (group.from - 0.5) * c, width = (group.to - group.from + 1) * c;
     group.bar = svg(tape, "rect", { x: x + Math.min(1, c / 5), width: width - Math.min(2, c / 2.5), stroke: "--soft", sw: width > 5 ? 0.7 : 0 });
     group.cell = svg(tape, "rect", { x, width, y: ribbon, height: thick });
-    group.name = learned && width > 21 && svg(moving, "text", { y: 9, mid: 1, fs: tiny }, group.n);
+    group.dot = app.small && learned && c > 9 && svg(tape, "circle", { cx: x + width / 2, r: 3.5, fill: "--paper", stroke: "--mix", sw: 2 });
+    group.name = !app.small && learned && width > 21 && svg(moving, "text", { y: 9, mid: 1, fs: tiny }, group.n);
     group.text = numbers && svg(moving, "text", { y: ribbon + thick / 2, mid: 1, fw: 600, fs: size });
   }
   if (c > 5) svg(tape, "path", { d: range(2 * N).map(n => `M${((n - N + 0.5) * c).toFixed(1)} ${ribbon}v${thick}`).join(""), stroke: "--paper", opacity: 0.55 });
   const [close, distant] = data.shared, marked = [-distant, -close, -data.near, 0, data.near, close, distant];
   const shown = N > distant ? marked : N < 10 ? range(2 * N - 1).map(n => n - N + 1) : ticks(1 - N, N - 1, 9);
-  const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13, ta: "middle", fs: c > 30 ? 13 : tiny }, minus(r)));
+  const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13 + low, ta: "middle", fs: c > 30 ? 13 : tiny }, minus(r)));
   const paint = (r, to) => {
     if (!learned) return;
     const mine = p.mine?.of === table(p) ? p.mine : { of: table(p), values: {} };
@@ -139,8 +141,10 @@ function build(app, stage) {
   });
   const window_ = pen.rect({ x: x0, width: side, y: ribbon - 3, height: thick + 6, rx: 3, fill: "none", stroke: "--q", sw: 2.5, still: 1 });
   const falls = pen.path({ fill: "none", stroke: "--q2", sw: 2, dash: "3 4" });
-  pen.text({ x: x0 - 14, y: top - 9, ta: "end", halo: 1 }, speak`← past`);
-  pen.text({ x: x0 + side + (narrow ? 3 : 14), y: top - 9, halo: 1 }, speak`future →`);
+  if (!app.small) {
+    pen.text({ x: x0 - 14, y: top - 9, ta: "end", halo: 1 }, speak`← past`);
+    pen.text({ x: x0 + side + (narrow ? 3 : 14), y: top - 9, halo: 1 }, speak`future →`);
+  }
 
   // -- the matrix --
   const hit = pen.rect({ x: x0, y: top, width: side, height: side, fill: "#0000", style: "cursor:pointer;touch-action:none" });
@@ -163,9 +167,9 @@ function build(app, stage) {
   slide(app, grips[1], "j", to => cell(to)[1]);
 
   // -- how the number is found, what it costs --
-  const lines = range(5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25, fs: n === 3 ? 22 : 15,
+  const lines = range(app.small ? 0 : 5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25, fs: n === 3 ? 22 : 15,
     fw: n === 3 ? 700 : 400, fill: n === 3 ? "--mix" : "--ink" }));
-  const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - 72 : W - 78,
+  const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - 72 : app.small && p.view !== "memory" ? W - 34 : W - 78,
     narrow ? under + 168 : top + 24, narrow ? H - 38 : bottom - 8);
   const g = cells.getContext("2d"), image = g.createImageData(N, N);
   const ride = (text, x) => set(text, { x, display: x < 40 || x > W - 12 ? "none" : "inline" });
@@ -183,10 +187,11 @@ function build(app, stage) {
         say(text, minus(two(line[r])));
         set(text, { fill: inks[r].ink });
       });
-      for (const { n, bar, cell: box, text } of groups) {
+      for (const { n, bar, cell: box, text, dot } of groups) {
         const v = number(n, p), { fill, ink } = shade(v, data);
         set(bar, { y: zero - Math.max(0, v) * half, height: Math.max(1, Math.abs(v) * half), fill });
         set(box, { fill });
+        if (dot) set(dot, { cy: zero - v * half });
         if (!text) continue;
         say(text, minus(two(v)));
         set(text, { fill: ink });
@@ -197,9 +202,9 @@ function build(app, stage) {
     rule.forEach((text, n) => ride(text, near(shown[n])));
     const y = top + i * c, x = x0 + j * c, wide = Math.max(c, 6);
     set(row, { y });
-    set(falls, { d: `M${x0} ${ribbon + thick + 3}V${y}M${x0 + side} ${ribbon + thick + 3}V${y}` });
+    set(falls, { d: `M${x0} ${ribbon + thick + 3 + 4 * low}V${y}M${x0 + side} ${ribbon + thick + 3 + 4 * low}V${y}` });
     frames.forEach((frame, n) => set(frame, { x: x + (c - wide) / 2, y: n % 2 ? y + (c - wide) / 2 : ribbon, height: n % 2 ? wide : thick }));
-    set(stem, { d: `M${x + c / 2} ${ribbon + thick + 18}V${top - 2}m-5 -7l5 7l5 -7` });
+    set(stem, { d: `M${x + c / 2} ${ribbon + thick + 18 + low}V${top - 2}m-5 -7l5 7l5 -7` });
     set(grips[0], { transform: `translate(${x0 - 22} ${y + c / 2})` });
     set(grips[1], { transform: `translate(${x + c / 2} ${bottom + 23})` });
     set(follow[0], { y: y + c / 2 });
@@ -214,7 +219,7 @@ function build(app, stage) {
     const told = [where, ...steps(p, data), learned
       ? mine ? speak`${kept} numbers, yours, ${2 * N - 1} offsets` : speak`${kept} numbers, ${2 * N - 1} offsets`
       : speak`no table: a slope, ${2 * N - 1} offsets`];
-    told.forEach((text, n) => say(lines[n], minus(n > 1 && n < 4 ? `= ${text}` : text)));
+    lines.forEach((line, n) => say(line, minus(n > 1 && n < 4 ? `= ${told[n]}` : told[n])));
     price();
   };
 }
@@ -226,6 +231,7 @@ function handle(app, pic, paint, height, data) {
   svg(g, "circle", { r: 20, fill: "#0000" });
   svg(g, "circle", { r: 12, class: "lv-ring" });
   svg(g, "circle", { r: 8, fill: "--mix", rim: 1 });
+  if (app.small) svg(g, "path", { d: "M-6-11h12l-6-8zM-6 11h12l-6 8z", fill: "--mix", rim: 1 }); // where it can go
   drag(app, g, "value", { move: to => paint(p.j - p.i, height(to)) });
   let now = 0;
   g.addEventListener("keydown", event => {
@@ -243,7 +249,7 @@ function handle(app, pic, paint, height, data) {
 
 /** Where the query looks: a bar for each key. */
 function attention(app, pic, left, right, top, bottom) {
-  const { params: p, data } = app, N = p.tokens, pen = pens(pic), fs = app.small ? 13 : 11, c = (right + 30 - left) / N;
+  const { params: p, data } = app, N = p.tokens, pen = pens(pic), fs = app.small ? 15 : 11, c = (right + 30 - left) / N;
   const x = j => left + j * c, y = scale(0, 1, bottom, top);
   const title = pen.text({ x: left - 40, y: top - 15, fill: "--q", fw: 700 });
   for (const v of [0, 0.5, 1]) {
@@ -271,7 +277,7 @@ function attention(app, pic, left, right, top, bottom) {
 
 /** Bytes over the length, which can be dragged. */
 function bytes(app, pic, left, right, top, bottom) {
-  const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 13 : 11;
+  const { params: p, table: { tokens: { values } } } = app, pen = pens(pic), log = Math.log2, fs = app.small ? 15 : 11;
   const x = scale(2, 16, left, right), y = scale(2, 38, bottom, top), most = bottom - 14;
   pen.text({ x: left - 40, y: top - 15, fill: "--ink", fw: 700 }, speak`bytes for ${HEADS} heads`);
   for (const [n, text] of [[10, "1 kB"], [20, "1 MB"], [30, "1 GB"]]) {
