@@ -105,18 +105,18 @@ function placed(times, list) {
 /** All methods side by side: how many times slower each pair turns, and where that is too little. */
 function methods(app, parent, narrow) {
   const { params: p, data } = app, names = data.parameters.method.values, W = app.width(parent);
-  const each = W < 480 ? 3 : W < 760 ? 4 : names.length, wide = W / each, tall = app.small ? 70 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
-  const [pic] = canvas(parent, W, H, speak`Methods side by side`, { style: "margin-bottom:20px" });
+  const slim = app.small, each = W < 480 ? 3 : slim || W < 760 ? 4 : names.length, wide = W / each, tall = slim ? 38 : narrow ? 76 : 84, H = tall * Math.ceil(names.length / each);
+  const [pic] = canvas(parent, W, H, speak`Methods side by side`, { style: `margin-bottom:${slim ? 10 : 20}px` });
   set(pic, { role: "radiogroup" });
   const [d, , L] = data.models[p.model], n = d / 2, old = thetas("none", 1, p, data), slow = old.findIndex(v => L * v < TAU);
   const boxes = names.map((name, i) => {
     const g = svg(pic, "g", { class: "lv-clock", transform: `translate(${i % each * wide} ${tall * Math.floor(i / each)})` });
-    const pen = pens(g), x = scale(0, n - 1, 12, wide - 18), y = scale(0, MOST, tall - 12, 42);
+    const pen = pens(g), x = scale(0, n - 1, slim ? wide - 62 : 12, wide - 18), y = scale(0, MOST, tall - 12, slim ? 5 : 42);
     const box = pen.rect({ x: 3, y: 2, width: wide - 7, height: tall - 6, rx: 8, class: "lv-hit" });
     const need = slow < 0 ? null : pen.rect({ x: x(slow - 0.5), width: x(n - 0.5) - x(slow - 0.5), fill: "--k2", opacity: 0.55 });
     const path = pen.path({ fill: "none", sw: 2.4, cap: 1 });
     const title = pen.text({ x: 11, y: 14, vc: 1, fill: "--ink", fs: 13 }, data.parameters.method.texts[i]);
-    const count = pen.text({ x: 11, y: 30, vc: 1, fw: 700, fs: 12.5 });
+    const count = pen.text({ x: 11, y: slim ? 25 : 30, vc: 1, fw: 700, fs: slim ? 13 : 12.5 });
     return { name, box, need, path, title, count, x, y };
   });
   chooser(app, boxes.map(({ box }) => box.parentNode), "method", i => speak`${data.parameters.method.texts[i]}: pairs with angles never seen: ${boxes[i].count.textContent}`);
@@ -126,15 +126,15 @@ function methods(app, parent, narrow) {
     set(box, own ? { stroke: "--mix", sw: 2.5, fill: "--face" } : { stroke: "--line", sw: 1, fill: "#0000" });
     set(path, { d: "M" + now.map((theta, t) => `${x(t).toFixed(1)} ${up(old[t] / theta).toFixed(1)}`).join("L"), stroke: own ? "--mix" : "--soft" });
     if (need) set(need, { y: up(times), height: y(0) - up(times) });
-    set(title, { fw: own ? 700 : 400 });
-    set(count, { fill: bad ? "--k" : "--mix" });
+    set(title, { fw: own ? 700 : 400, y: slim ? own ? 11 : 18 : 14 });
+    set(count, { fill: bad ? "--k" : "--mix", visibility: slim && !own ? "hidden" : "visible" }); // on a slide, who asks is told
     say(count, bad ? speak`${bad} new` : speak`✓ none new`);
   });
 }
 
 /** The chosen pair: the angles that training saw, and where it stands at the end of the text. */
 function dial(app, parent) {
-  const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 172 : 226), c = W / 2, R = c - 18, cy = c + 20;
+  const { params: p, data } = app, W = Math.min(app.width(parent), app.small ? 176 : 226), c = W / 2, R = c - 18, cy = c + 20;
   const [pic, pen] = canvas(parent, W, W + 20, speak`One pair: the angles seen in training, and the angle at the end of the text`,
     { style: `max-width:${app.grow * W}px;margin:auto` });
   const title = pen.text({ x: c, y: 10, mid: 1, fill: "--ink", fw: 700 });
@@ -200,7 +200,7 @@ function dial(app, parent) {
 
 /** How many times slower each pair turns; slow pairs must clear the length of the text. Both can be dragged. */
 function chart(app, parent, narrow) {
-  const { params: p, data } = app, W = app.width(parent), H = app.small ? 192 : 300, [d, , L] = data.models[p.model], n = d / 2;
+  const { params: p, data } = app, W = app.width(parent), H = app.small ? 196 : 300, [d, , L] = data.models[p.model], n = d / 2;
   const top = 30, bottom = H - 36, left = 62, right = W - 76;
   const [pic, pen] = canvas(parent, W, H, speak`How many times as slow each pair turns now`);
   const x = scale(-0.5, n - 0.5, left + 20, right - 6), y = scale(0, MOST, bottom, top), up = v => y(clamp(Math.log2(v), 0, MOST));
@@ -215,7 +215,7 @@ function chart(app, parent, narrow) {
   pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, speak`pair t: fast on the left, slow on the right`);
   const quarter = x(d / 8 - 0.5);
   const leave = [pen.path({ d: `M${x(-0.5)} ${top + 6}v-6H${quarter}v6`, fill: "none", sw: 2.5 }),
-    pen.text({ x: x(-0.5) + 5, y: top + 16, fs: 12.5, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
+    pen.text({ ...app.small ? { x: quarter + 6, y: top + 5, fs: 13 } : { x: x(-0.5) + 5, y: top + 16, fs: 12.5 }, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
   const zone = pen.rect({ x: from, width: right - from, fill: "--k2", opacity: 0.5 });
   const edge = pen.line({ x1: from, x2: right + 22, stroke: "--k", sw: 2.5, dash: "6 5" });
   const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
@@ -249,8 +249,8 @@ function chart(app, parent, narrow) {
     const s = p.s, ys = now.map((theta, t) => up(old[t] / theta)), line = app.glide("s line", up(s), 0.3), goal = up(times);
     set(path, { d: "M" + ys.map((v, t) => `${x(t).toFixed(1)} ${v.toFixed(1)}`).join("L") });
     dots.forEach((dot, t) => {
-      const bad = fresh(t), own = t === p.pair, r = (n > 40 ? 3 : 4) + (own ? 3 : 0);
-      set(dot, { cy: ys[t], r, fill: bad ? "--paper" : "--mix", stroke: bad ? "--k" : "--paper", sw: bad ? 2.5 : 1 });
+      const bad = fresh(t), own = t === p.pair, r = (app.small ? 2.7 : n > 40 ? 3 : 4) + (own ? 3 : 0);
+      set(dot, { cy: ys[t], r, fill: bad ? "--paper" : "--mix", stroke: bad ? "--k" : "--paper", sw: bad ? app.small ? 1.7 : 2.5 : 1 });
     });
     const kept = now.every((theta, t) => t >= d / 8 || theta >= data.alike * old[t]), ink = kept ? "--q" : "--k";
     set(leave[0], { stroke: ink });
