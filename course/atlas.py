@@ -110,6 +110,7 @@ def pale(kind: str) -> tuple[float, ...]:
     return tuple(0.5 + each / 2 for each in to_rgb(KINDS[kind][1]))
 
 
+@plots.styled
 def strips(*names: str) -> Figure:
     """Each type as a strip of its layers, the first at the left.
 

@@ -465,10 +465,7 @@ def forest(page: Method) -> str:
         for where in ("At the trained length L", "At 16 L")
     )
     order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
-    axes = {
-        what: Axis.around([one.its for one in found], [0])
-        for what, found in both.items()
-    }
+    axes = {what: Axis.around([one.its for one in found], [0]) for what, found in both.items()}
     lines = "".join(line(name, own, both, axes) for name, _its in order)
     feet = "".join(f'<td class="axis">{axis.ticks(2)}</td><td></td>' for axis in axes.values())
     return (
