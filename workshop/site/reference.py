@@ -1,4 +1,4 @@
-"""Pages to look something up, laid out: released models, the glossary, the visual language of explorers.
+"""Pages to look something up, laid out: released models, glossary, reading list, the visual language.
 
 Their tables stay tables in ``docs``, for tests and for GitHub; here they get groups, letters and samples.
 """
@@ -266,5 +266,47 @@ def glossary(text: str) -> str:
     return re.sub(r"^\| (?!<)", lambda head: f"{jump}\n\n{head[0]}", text, count=1, flags=re.M)
 
 
-LAID = {"docs/released": released, "docs/explorers": language, "docs/glossary": glossary}
+# ---- what to read ----
+ENTRY = re.compile(r"^- \*\*(\w+)\*\*: (.*)\n", re.M)
+
+
+def papers(text: str) -> str:
+    """What is said of a method as rows: a name, and its text beside it; papers to read are a list.
+
+    >>> print(papers("- **Read**: 1. One, §3. 2. Two.\\n- **Library**: `shaw`\\n"))
+    <div class="course-entry">
+    <BLANKLINE>
+    <p>Read</p><div>
+    <BLANKLINE>
+    1. One, §3.
+    2. Two.
+    <BLANKLINE>
+    </div>
+    <BLANKLINE>
+    <p>Library</p><div>
+    <BLANKLINE>
+    `shaw`
+    <BLANKLINE>
+    </div>
+    <BLANKLINE>
+    </div>
+    <BLANKLINE>
+    """
+
+    def row(found: re.Match) -> str:
+        said = re.sub(r"(?<=\.) (?=\d\. [A-Z])", "\n", found[2]) if found[2].startswith("1. ") else found[2]
+        return f"<p>{found[1]}</p><div>\n\n{said}\n\n</div>\n\n"
+
+    def entry(found: re.Match) -> str:
+        return f'<div class="course-entry">\n\n{ENTRY.sub(row, found[0])}</div>\n'
+
+    return re.sub(f"(?:{ENTRY.pattern})+", entry, text, flags=re.M)
+
+
+LAID = {
+    "docs/released": released,
+    "docs/explorers": language,
+    "docs/glossary": glossary,
+    "docs/papers": papers,
+}
 """The pages, each with what lays it out."""

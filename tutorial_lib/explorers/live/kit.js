@@ -396,7 +396,11 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     say(outcome, result);
     if (quiet !== "first") say(said, description);
     const how = evidence ? speak`✔ Reached: ${evidence}` : speak`Not reached yet.`;
-    if (data.challenge) say(verdict, speak`Challenge: ${data.challenge} ${how}`);
+    const task = data.challenge && speak`Challenge: ${data.challenge} ${how}`;
+    if (task && verdict.textContent !== task) {
+      verdict.textContent = task.slice(0, -how.length);
+      html(verdict, "b", {}, how);
+    }
     verdict.classList.toggle("lv-reached", Boolean(evidence));
     if (!quiet) change(known());
   }
