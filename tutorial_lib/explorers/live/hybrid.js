@@ -299,8 +299,8 @@ function build(app, stage) {
   const rows = terms.map((term, n) => {
     const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
     const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
-    const lit = own.rect({ x: -8, y: narrow ? y - 3 : mid - 17, width: 140, height: narrow ? 26 : 34, rx: 8, class: "lv-hit" });
-    const words = own.text({ x: 0, y: narrow ? y + 10 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
+    const lit = own.rect({ x: 1, y: narrow ? y - 3 : mid - 17, width: 132, height: narrow ? 26 : 34, rx: 8, class: "lv-hit" });
+    const words = own.text({ x: 9, y: narrow ? y + 10 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
     if (narrow) set(lit, { width: words.getComputedTextLength() + 16 });
     hover(app, mark, () => (term.text.length > 20 ? term.text : speak`Click to see the weights without this term`));
     marks.push(mark);
