@@ -52,16 +52,17 @@ def line(points: Iterable[tuple[float, float]], colour: str, width: float = 2.4,
 
 
 def grid(x: float, y: float, step: float, values: list[list[float]], colour: str) -> str:
-    """Squares, one path for each of nine strengths; ``values`` lie between 0 and 1."""
+    """Squares, one path of wide lines for each of nine strengths; ``values`` lie between 0 and 1."""
     paths: dict[int, str] = {}
     size = step - 1
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             level = max(0, min(8, round(8 * value)))
-            place = f"M{x + j * step:.4g} {y + i * step:.4g}h{size:g}v{size:g}h-{size:g}z"
-            paths[level] = paths.get(level, "") + place
+            paths[level] = (
+                paths.get(level, "") + f"M{x + j * step:.4g} {y + i * step + size / 2:.4g}h{size:g}"
+            )
     return "".join(
-        f'<path d="{d}" fill="var(--{colour})" opacity="{0.08 + 0.115 * level:.2f}"/>'
+        f'<path d="{d}" stroke="var(--{colour})" stroke-width="{size:g}" opacity="{0.1 + 0.11 * level:.2g}"/>'
         for level, d in sorted(paths.items())
     )
 
@@ -101,11 +102,13 @@ def bag() -> str:
 
 def waves() -> str:
     drawn = []
-    for n, turns in enumerate((9, 4, 1.8, 0.8)):
-        y = 32 + 38 * n
-        points = [(16 + 3 * i, y - 14 * math.sin(2 * math.pi * turns * i / 96)) for i in range(97)]
-        drawn.append(line(points, "sinusoidal"))
-        drawn.append(f'<circle cx="{points[54][0]:g}" cy="{points[54][1]:.4g}" r="5" class="dot"/>')
+    for n, (turns, steps) in enumerate(((9, 96), (4, 48), (1.8, 32), (0.8, 16))):
+
+        def at(x, y=32 + 38 * n, turns=turns):
+            return x, y - 14 * math.sin(2 * math.pi * turns * (x - 16) / 288)
+
+        drawn.append(line([at(16 + 288 * i / steps) for i in range(steps + 1)], "sinusoidal"))
+        drawn.append(f'<circle cx="178" cy="{at(178)[1]:.4g}" r="5" class="dot"/>')
     return '<path d="M178 12V166" class="axis" stroke-dasharray="3 4"/>' + "".join(drawn)
 
 
