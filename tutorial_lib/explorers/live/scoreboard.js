@@ -107,6 +107,7 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - (narrow ? 24 : 4), rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
   if (!narrow) {
     pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
+    pen.text({ x: 0, y: (top + bottom) / 2 }, speak`in ranks`); // not to the scale of the numbers at its ends
     pen.text({ x: 0, y: bottom + 4 }, speak`worse`);
     if (!app.small) pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
   } else pen.text({ x: 0, y: H - 4, fs: 12 }, speak`↑ better. Rings were not measured.`);
