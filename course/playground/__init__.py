@@ -65,7 +65,8 @@ def _bare(source: str) -> str:
         end = live._plain(source, found.end()) if found[0] == "`" else found.end()
         parts += [SPACE.sub("", source[at : found.start()]), source[found.start() : end]]
         at = end
-    return "".join(parts) + SPACE.sub("", source[at:])
+    made = "".join(parts) + SPACE.sub("", source[at:])
+    return re.sub(r'(?<=") \+ (?=[\w$])|(?<=[\w$)]) \+ (?=")', "+", made)
 
 
 @functools.cache

@@ -175,10 +175,9 @@ export function playground(root, { settings: given = "", change = () => {}, copy
   let alphabet = null;
   const token = x => (settings.task === "text" ? ((alphabet ??= characters(settings.text).alphabet)[x] ?? "□").replace(/\s/g, "␣") : x === 8 ? "→" : x > 8 ? "·" : String(x));
 
-  const differs = told => Object.keys(told).filter(key => settings.lanes.some(each => each.kind === told.kind && each[key] !== told[key]));
   /** A lane by its encoding; beside others of the same kind, also by what differs. */
   function named({ kind, ...more }) {
-    const own = differs({ kind, ...more });
+    const own = Object.keys(more).filter(key => settings.lanes.some(each => each.kind === kind && each[key] !== more[key]));
     return NAMES[kind] + (own.length ? ` (${own.map(key => (key in DIALS ? `${DIALS[key]} ${shown[key]?.(more[key]) ?? more[key]}` : more[key])).join(", ")})` : "");
   }
 
@@ -210,7 +209,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
     lane.dials = () => {
       dials.replaceChildren(); wide.replaceChildren();
-      for (const each of Object.keys(told)) if (each in NUMBERS) dial(dials, each, told, () => reset(lane)).name = each;
+      for (const each of Object.keys(told)) if (each in NUMBERS) dial(dials, each, told, () => reset(lane));
       if (!("formula" in told)) return;
       const bias = told.kind === "bias", line = field(wide, bias ? "b(r, i, j, h) =" : "θ(t) =", "input", { type: "text", maxlength: 200, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
       line.value = told.formula;
@@ -332,8 +331,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     const X0 = 6;
     let Y0, TALL;
     function drawBars() {
-      const { width: across, height } = bars.getBoundingClientRect(), H = Math.round(320 * height / across) || 146, low = H < 110; // on a slide they fill their lane
-      Y0 = H - (low ? 20 : 38); TALL = Y0 - 20;
+      const H = 320 * bars.clientHeight / bars.clientWidth || 146; // on a slide they fill their lane
+      Y0 = H - 38; TALL = Y0 - 20;
       bars.setAttribute("viewBox", `0 0 320 ${H}`);
       const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.shares ?? at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
       bars.replaceChildren();
@@ -351,7 +350,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       });
       const edge = X0 + beyond * width;
       el(bars, "line", { x1: edge, x2: edge, y1: 4, y2: H - 2, class: "pg-edge" });
-      for (const [x, y, side, said] of [[X0, 3, "start", speak`100 % right`], [edge - 5, H - 4, "end", speak`trained`], [edge + 5, H - 4, "start", speak`longer than trained`]].slice(0, low ? 1 : 3))
+      for (const [x, y, side, said] of [[X0, 3, "start", speak`100 % right`], [edge - 5, H - 4, "end", speak`trained`], [edge + 5, H - 4, "start", speak`longer than trained`]])
         el(bars, "text", { x, y, class: "pg-note", "text-anchor": side }, said);
       bars.setAttribute("aria-label", lane.report?.s ? speak`Right answers by length: ${at.map((l, i) => `${l}: ${percent(shares[i])}`).join(", ")}. Trained on ${settings.L} tokens.` : speak`Right answers by length; nothing is learned yet.`);
     }
@@ -364,7 +363,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     on(guessed, "input", () => setGuess(guessed.value / 100));
     const near = ({ clientX }) => { const { right, width } = bars.getBoundingClientRect(); return !lane.s && clientX > right - 1.6 * width / lengths(settings).length; };
     const pull = ({ clientY }) => { const { top, width } = bars.getBoundingClientRect(); setGuess((Y0 - (clientY - top) * 320 / width) / TALL); };
-    new ResizeObserver(() => draw(lane)).observe(bars);
+    new ResizeObserver(drawBars).observe(bars);
     on(bars, "touchstart", event => { if (near(event.touches[0])) event.preventDefault(); }); // inside of an SVG, touch-action counts for nothing
     on(bars, "pointerdown", event => { if (near(event)) { bars.setPointerCapture(event.pointerId); pull(event); } });
     on(bars, "pointermove", event => { if (bars.hasPointerCapture(event.pointerId)) pull(event); });
@@ -411,8 +410,6 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       const top = Math.max(2.2, ...lane.losses.map(([, loss]) => loss).filter(Number.isFinite));
       curve.setAttribute("d", lane.losses.length > 1 ? `M${lane.losses.map(([at, loss]) => `${(at / settings.steps * 100).toFixed(1)} ${(1 + 22 * (1 - (Number.isFinite(loss) ? loss : top) / top)).toFixed(1)}`).join("L")}` : "");
       drawBars();
-      const own = differs(told);
-      for (const menu of dials.children) menu.classList.toggle("pg-same", !own.includes(menu.lastChild.name));
       guessed.closest("label").hidden = s > 0;
       say(said, lane.guess === null ? speak`your guess at ${longest} tokens` : speak`your guess at ${longest} tokens: ${percent(lane.guess)}`);
       const got = report?.shares.at(-1);

@@ -128,6 +128,7 @@ def test_a_name_that_is_not_there_is_an_error_that_helps():
 
 def test_strips_are_drawn():
     fig = atlas.strips("smollm3", "bloom")
-    assert [text.get_text() for text in fig.axes[0].texts] == ["R", "R", "R", "N"] * 9 + ["b", "b"]
+    assert [text.get_text() for text in fig.axes[0].texts] == ["R", "N"] * 9 + ["b"], "where the kind changes"
+    assert len(fig.axes[0].patches) == 4 * 9 + 2, "a box for each layer"
     assert sum("bias" in text.get_text() for text in fig.legends[0].get_texts()) == 1
     assert not alt_fault(f"Table with a row of boxes. SmolLM3: {atlas.in_words('smollm3')}.")

@@ -193,7 +193,6 @@ def in_lines(block: str) -> list[str]:
     parts = []
     for line in found:
         if "aligned" in line:  # a condition in a column of its own has a line of its own
-            line = re.sub(r"\\\\(?=\s*\\text)", r"\\\\[10pt]", re.sub(r",\}(?=\s*\\end)", "}", line))
             parts.append(re.sub(r"\s*&&\s*", r" \\\\ & \\quad ", line))
         elif r" \\ & \quad +" in line:
             parts.append(rf"\begin{{aligned}} & {line} \end{{aligned}}")

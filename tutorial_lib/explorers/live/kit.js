@@ -396,11 +396,7 @@ export function live(root, explorer, { data, params = {}, change = () => {}, lin
     say(outcome, result);
     if (quiet !== "first") say(said, description);
     const how = evidence ? speak`✔ Reached: ${evidence}` : speak`Not reached yet.`;
-    const task = data.challenge && speak`Challenge: ${data.challenge} ${how}`;
-    if (task && verdict.textContent !== task) {
-      verdict.textContent = task.slice(0, -how.length);
-      html(verdict, "b", {}, how);
-    }
+    if (data.challenge) say(verdict, speak`Challenge: ${data.challenge} ${how}`);
     verdict.classList.toggle("lv-reached", Boolean(evidence));
     if (!quiet) change(known());
   }

@@ -3,6 +3,13 @@
 for (const place of document.querySelectorAll("[data-playground]")) {
   if (new URLSearchParams(location.search).has("print-pdf")) place.replaceWith(...place.childNodes);
   else place.dataset.preventSwipe = "";
+  // In large type there is room for the dials in which lanes differ.
+  const menus = () => [...place.querySelectorAll(".pg-lane > .pg-head ~ .pg-row > *, .pg-lane > .pg-head .pg-row > *")];
+  const differ = () => menus().forEach((menu, _, all) => menu.classList.toggle("pg-same",
+    all.every(other => other.firstChild.textContent !== menu.firstChild.textContent || other.lastChild.value === menu.lastChild.value)));
+  const made = new MutationObserver(() => { if (menus().length) { differ(); made.disconnect(); } });
+  made.observe(place, { childList: true, subtree: true });
+  place.addEventListener("change", () => setTimeout(differ));
 }
 // Words without a picture are as large as the slide has room for.
 function fit(body, sizes = body.matches("h3 + *") ? [34, 32, 30, 28, 26, 25] : [40, 37, 34, 31, 29, 27, 25]) {
