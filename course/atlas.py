@@ -127,7 +127,7 @@ def strips(*names: str) -> Figure:
             ax.add_patch(Rectangle((x, y + 0.42 - high), 0.92, high, facecolor=pale(kind)))
             if not x or its[x - 1] != its[x]:  # it says so for all that are alike
                 middle = (x + 0.46, y + 0.42 - high / 2)
-                ax.annotate(KINDS[kind][0], middle, ha="center", va="center", weight="bold", size=size)
+                ax.annotate(KINDS[kind][0], middle, ha="center", va="center", size=size)
     used = dict.fromkeys(kind for its in rows.values() for kind, _window in its)
     key = [
         Rectangle((0, 0), 1, 1, facecolor=pale(kind), label=f"{KINDS[kind][0]}: {says(kind)}")
