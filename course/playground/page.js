@@ -329,9 +329,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
 
     // bars, and a guess at the last of them
     const X0 = 6;
-    let Y0, TALL;
+    let Y0, TALL, H = 146;
     function drawBars() {
-      const H = 320 * bars.clientHeight / bars.clientWidth || 146; // on a slide they fill their lane
       Y0 = H - 38; TALL = Y0 - 20;
       bars.setAttribute("viewBox", `0 0 320 ${H}`);
       const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.shares ?? at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
@@ -363,7 +362,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     on(guessed, "input", () => setGuess(guessed.value / 100));
     const near = ({ clientX }) => { const { right, width } = bars.getBoundingClientRect(); return !lane.s && clientX > right - 1.6 * width / lengths(settings).length; };
     const pull = ({ clientY }) => { const { top, width } = bars.getBoundingClientRect(); setGuess((Y0 - (clientY - top) * 320 / width) / TALL); };
-    new ResizeObserver(drawBars).observe(bars);
+    new ResizeObserver(() => { H = 320 * bars.clientHeight / bars.clientWidth || 146; drawBars(); }).observe(bars); // on a slide they fill their lane
     on(bars, "touchstart", event => { if (near(event.touches[0])) event.preventDefault(); }); // inside of an SVG, touch-action counts for nothing
     on(bars, "pointerdown", event => { if (near(event)) { bars.setPointerCapture(event.pointerId); pull(event); } });
     on(bars, "pointermove", event => { if (bars.hasPointerCapture(event.pointerId)) pull(event); });
