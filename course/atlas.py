@@ -104,7 +104,6 @@ def in_words(name: str) -> str:
     return _("{n} layers: {parts}").format(n=counted.total(), parts="; ".join(parts))
 
 
-@plots.styled
 def pale(kind: str) -> tuple[float, ...]:
     """The colour of a kind, half way to white: letters on it can be read."""
     return tuple(0.5 + each / 2 for each in to_rgb(KINDS[kind][1]))

@@ -63,11 +63,11 @@ def test_points_are_what_the_cells_compute(number, monkeypatch):
 
     for where, form in asked(number):
         if "values" in form:
-            drawn = torch.tensor(form["values"], dtype=torch.float64)
-            rows, columns = drawn.shape
+            shades = torch.tensor(form["values"], dtype=torch.float64)
+            rows, columns = shades.shape
             there = torch.as_tensor(found(form["of"])).double()[:rows, :columns]
             pairs = [
-                ("", *both) for both in zip(drawn.flatten().tolist(), there.flatten().tolist(), strict=True)
+                ("", *both) for both in zip(shades.flatten().tolist(), there.flatten().tolist(), strict=True)
             ]
         else:
             pairs = [(f"at {x}: ", y, float(found(form["of"], x))) for x, y, *_said in form["points"]]
