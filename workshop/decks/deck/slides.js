@@ -4,7 +4,7 @@ for (const place of document.querySelectorAll("[data-playground]")) {
   if (new URLSearchParams(location.search).has("print-pdf")) place.replaceWith(...place.childNodes);
   else place.dataset.preventSwipe = "";
   // In large type there is room for the dials in which lanes differ.
-  const menus = () => [...place.querySelectorAll(".pg-lane > .pg-head ~ .pg-row > *, .pg-lane > .pg-head .pg-row > *")];
+  const menus = () => [...place.querySelectorAll(".pg-lane > .pg-row > *")];
   const differ = () => menus().forEach((menu, _, all) => menu.classList.toggle("pg-same",
     all.every(other => other.firstChild.textContent !== menu.firstChild.textContent || other.lastChild.value === menu.lastChild.value)));
   const made = new MutationObserver(() => { if (menus().length) { differ(); made.disconnect(); } });
