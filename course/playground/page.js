@@ -21,6 +21,7 @@ function el(parent, tag, attributes = {}, text) {
   parent?.append(node);
   return node;
 }
+const rule = (parent, x1, x2, y1, y2, kind) => el(parent, "line", { x1, x2, y1, y2, class: `pg-${kind}` });
 const on = (node, type, act, more) => node.addEventListener(type, act, more);
 const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 let ids = 0;
@@ -284,7 +285,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       lane.cell = [l, h, i, j];
       cells.forEach(each => {
         each.dot.hidden = each.l !== l || each.h !== h;
-        Object.assign(each.dot.style, { left: `${j / each.canvas.width * 100}%`, top: `${i / each.canvas.width * 100}%`, width: `${100 / each.canvas.width}%`, height: `${100 / each.canvas.width}%` });
+        const share = x => `${100 * x / each.canvas.width}%`;
+        Object.assign(each.dot.style, { left: share(j), top: share(i), width: share(1), height: share(1) });
       });
       lane.ask();
     }
@@ -335,20 +337,20 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       bars.setAttribute("viewBox", `0 0 320 ${H}`);
       const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.shares ?? at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
       bars.replaceChildren();
-      for (const y of [Y0 - TALL, Y0]) el(bars, "line", { x1: X0, x2: 320, y1: y, y2: y, class: "pg-axis" });
+      for (const y of [Y0 - TALL, Y0]) rule(bars, X0, 320, y, y, "axis");
       at.forEach((l, i) => {
         const x = X0 + i * width + 3, tall = TALL * (shares[i] || 0), last = i === at.length - 1;
         el(bars, "rect", { x, y: Y0 - tall, width: width - 6, height: tall, rx: 2, class: l > settings.L ? "pg-beyond" : "pg-within" });
         el(bars, "text", { x: x + width / 2 - 3, y: Y0 + 15 }, l);
         if (last && (lane.guess !== null || lane.s === 0)) {
           const y = Y0 - TALL * (lane.guess ?? .5);
-          el(bars, "line", { x1: x - 5, x2: x + width, y1: y, y2: y, class: "pg-mine" });
+          rule(bars, x - 5, x + width, y, y, "mine");
           if (lane.s === 0) for (const r of [16, 7]) el(bars, "circle", { cx: x + width / 2 - 3, cy: y, r, class: r > 9 ? "pg-hit" : "pg-grip" });
         }
         if (lane.report?.s) el(bars, "text", { x: x + width / 2 - 3, y: Y0 - tall - 4, class: "pg-value" }, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–");
       });
       const edge = X0 + beyond * width;
-      el(bars, "line", { x1: edge, x2: edge, y1: 4, y2: H - 2, class: "pg-edge" });
+      rule(bars, edge, edge, 4, H - 2, "edge");
       for (const [x, y, side, said] of [[X0, 3, "start", speak`100 % right`], [edge - 5, H - 4, "end", speak`trained`], [edge + 5, H - 4, "start", speak`longer than trained`]])
         el(bars, "text", { x, y, class: "pg-note", "text-anchor": side }, said);
       bars.setAttribute("aria-label", lane.report?.s ? speak`Right answers by length: ${at.map((l, i) => `${l}: ${percent(shares[i])}`).join(", ")}. Trained on ${settings.L} tokens.` : speak`Right answers by length; nothing is learned yet.`);
@@ -386,8 +388,8 @@ export function playground(root, { settings: given = "", change = () => {}, copy
       }
       pic.replaceChildren();
       const low = Math.min(...offsets.map(row => Math.min(...row))), high = Math.max(...offsets.map(row => Math.max(...row))), y = b => 10 + 62 * (high - b) / (high - low || 1), x = i => 4 + 312 * i / (n - 1);
-      el(pic, "line", { x1: x(n - settings.L), x2: x(n - settings.L), y1: 2, y2: 76, class: "pg-edge" });
-      el(pic, "line", { x1: 4, x2: 316, y1: y(0), y2: y(0), class: "pg-axis" });
+      rule(pic, x(n - settings.L), x(n - settings.L), 2, 76, "edge");
+      rule(pic, 4, 316, y(0), y(0), "axis");
       offsets.forEach((row, h) => el(pic, "path", { d: `M${[...row].map((b, i) => `${x(i).toFixed(1)} ${y(b).toFixed(1)}`).join("L")}`, fill: "none", class: "pg-path", "stroke-dasharray": ["", "5 3", "2 3", "8 3 2 3"][h] }));
       el(pic, "text", { x: 4, y: 88, "text-anchor": "start" }, `r = −${n - 1}`);
       el(pic, "text", { x: 316, y: 88, "text-anchor": "end" }, "r = 0");
