@@ -20,7 +20,7 @@ from .rope import BASES, Rope, Turn, mutations
 
 ENCODINGS = ("rope", "alibi", "none")
 FAR = 320  # bfloat16 holds no odd number above 256
-LATE = 64  # the queries that see these far keys: the last, where fewer queries than keys may be asked
+LATE = 128  # the queries that see these far keys: the last, where fewer queries than keys may be asked
 CALLS = ((12, 12), (40, 40), (FAR, FAR), (1, 12), (5, 12))
 
 
