@@ -2,8 +2,8 @@
 
 A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the keys of :data:`FORMS`::
 
-    draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", arcs = [[0, 1, "2:mix"]],
-                   end = "loss 3.86" }]             # what comes of a row, large behind it
+    draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", below = "place",
+                   arcs = [[0, 1, "2:mix"]], end = "loss 3.86" }]  # what comes of a row, large behind it
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
@@ -13,7 +13,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
                                                     # and across = "cat chases", if columns have other words
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
-                   { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" }]
+                   { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
+                   { rule = "level", by = 2, name = "a limit:off", dash = true }]  # [16, 2.5, "2.5", "↓"]: below
     draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
     draw.ticks = [0, 8, 16]                         # what stands below it, if anything
     draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
@@ -138,7 +139,9 @@ def _box(x: float, y: float, w: float, h: float, role: str = "") -> str:
 
 
 def _boxed(x: float, y: float, w: float, h: float, word: str, size: int) -> str:
-    """A box with a word, in its role."""
+    """A box with a word, in its role; what joins two boxes, as a plus does, has none."""
+    if _cut(word)[0] in "+−×÷=≠≤≥·→":
+        return _text(x + w / 2, y + h / 2, word, " soft", size + 6)
     return _box(x, y, w, h, _cut(word)[1]) + _text(x + w / 2, y + h / 2, word, size=size)
 
 
@@ -182,7 +185,7 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     between = 26 if (room - taken) / len(rows) > 82 else 12
     tall = _within(46, (room - taken) / len(rows) - between, 104)
     size = int(_within(30, 0.42 * tall, 38))
-    left = 0.93 * max(_long(row.get("name", ""), 28) for row in rows) + 30
+    left = 0.93 * max(_long(row.get(each, ""), 28) for row in rows for each in ("name", "below")) + 30
     left = left if left > 30 else 0
     right = WIDE - max((_long(row["end"], 34) + 24 for row in rows if "end" in row), default=0)
     longest = max(_long(word, size) for row in rows for word in row["words"].split(" ")) + 36
@@ -216,6 +219,8 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
         y += tall
         if under := row.get("under"):
             y += 22
+            if below := row.get("below"):
+                out.append(_text(left - 20, y, below, " soft", 28, "end"))
             for n, number in enumerate(under.split(" ")):
                 out.append(_text(x[n] + wide / 2, y, number, " soft", 28))
             y += 14
@@ -408,7 +413,7 @@ def _curves(
     left = max(_long(f"{each:g}", 26) for each in y[:2]) + 16 if y else 20
     right = WIDE - max(_long(c["name"], 28) for c in curves) - 24
     top = 56 if y else 16
-    tall = _within(160, room - top - 56 - 32 * bool(ticks), 360)
+    tall = _within(160, room - top - 56 - 32 * bool(ticks), 400)
 
     def along(at):
         at, low, high = (math.log2(each) if log else each for each in (at, start, end))
@@ -441,13 +446,15 @@ def _curves(
         at = [(along(a), up(b)) for a, b, *_ in points]
         path = "".join(f"{'L' if m else 'M'}{a:.1f} {b:.1f}" for m, (a, b) in enumerate(at))
         role = _cut(curve["name"])[1]
-        out.append(f'<path class="curve{role}" d="{path}"/>')
+        dash = " dash" if curve.get("dash") else ""
+        out.append(f'<path class="curve{role}{dash}" d="{path}"/>')
         if "points" in curve:
             size = 9 if len(at) < 12 else 5
             dots = at if len(at) < 40 else []  # so many are a curve
             out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"/>' for a, b in dots]
             for (a, b), (_, _, *said) in zip(at, points, strict=True):
-                names += [_text(a, b - 28, text, role, 28) for text in said]
+                below = said[1:] == ["↓"]
+                names += [_text(a, b + (30 if below else -28), text, role, 28) for text in said[:1]]
         ends.append([at[-1][1], curve["name"]])
     ends.sort()
     for a, b in zip(ends, ends[1:], strict=False):
@@ -483,7 +490,9 @@ def _bars(
     for bar in bars:
         y += step if bar[1:] else step / 2
         if not bar[1:]:
-            out += [_text(0, y + step / 4, name, " soft", 26, "start") for name in bar]
+            for name in bar:  # it ends where the names of its bars end, if there is room
+                at, anchor = (left - 20, "end") if _long(name, 26) < left - 20 else (0, "start")
+                out.append(_text(at, y + step / 4, name, " soft", 26, anchor))
             continue
         name, number, *ends = bar
         role = _cut(name)[1]
@@ -494,6 +503,8 @@ def _bars(
         far = x[number]
         if number == "?":  # it may end anywhere
             out[-1] = _box(left, y - thick / 2, room, thick, " new")
+            out.append(_text(left + room / 2, y, number, role, 32))
+            continue
         if ends:
             low, far = (x[end] for end in ends)
             out.append(f'<path class="range" d="M{low:.0f} {y:.0f}H{far:.0f}M{low:.0f} {y - 9:.0f}v18'
