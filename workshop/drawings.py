@@ -14,7 +14,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
-                   { rule = "level", by = 2, name = "a limit:off", dash = true }]  # [16, 2.5, "2.5", "↓"]: below
+                   { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below
     draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
     draw.ticks = [0, 8, 16]                         # what stands below it, if anything
     draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
