@@ -442,7 +442,8 @@ class Slide:
 
     ``then`` appears with a click; ``do`` says what to move in the notebook meanwhile. ``head`` says in
     a line what is seen; ``draw`` is what :mod:`workshop.drawings` draws. ``measured`` has a number and its
-    words for each claim of *Claims tested*.
+    words for each claim of *Claims tested*. ``dials`` says where an explorer begins, if not as in the
+    notebook.
     """
 
     section: str
@@ -455,6 +456,7 @@ class Slide:
     head: str = ""
     draw: dict = field(default_factory=dict)
     measured: list[list[str]] = field(default_factory=list)  # a number and its words, for each claim
+    dials: dict = field(default_factory=dict)
     clock: int = 0
     vote: str = ""  # the prediction that it asks: a key of questions
     say: Say = field(default_factory=Say)
@@ -514,6 +516,7 @@ class Deck:
                     [self.notebook.quoted(slide.section, quote) for quote in quotes]
                     for quotes in (slide.show, slide.then)
                 ]
+                slide.blocks = [[_set_to(block, slide.dials) for block in each] for each in slide.blocks]
                 self._words_are_known(slide, n, asked)
                 self._results_are_asked_for(slide, n, asked)
                 _readable(slide, f"{self.plan.name}, slide {n}")
@@ -554,7 +557,9 @@ class Deck:
             common,
         )
         for slide in self.slides:
-            slide.blocks = [[there.quote(block) for block in blocks] for blocks in slide.blocks]
+            slide.blocks = [
+                [_set_to(there.quote(block), slide.dials) for block in blocks] for blocks in slide.blocks
+            ]
             slide.section, slide.say = there.heading(slide.section), common
             slide.ask, slide.expect, slide.do = map(say, (slide.ask, slide.expect, slide.do))
             slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)
@@ -643,6 +648,18 @@ class Deck:
             beside = [each for blocks in slide.blocks for each in blocks]
             return [_shown(_told(told, block, self.language, beside))]
         return _cells(block, slide.measured)
+
+
+def _set_to(block: Block, dials: dict) -> Block:
+    """An explorer with these dials; every other block as it is."""
+
+    def dialled(found: re.Match) -> str:
+        return f'data-params="{html.escape(live.compact(json.loads(html.unescape(found[1])) | dials))}"'
+
+    parts = [
+        part._replace(source=re.sub('data-params="([^"]*)"', dialled, part.source)) for part in block.parts
+    ]
+    return replace(block, parts=tuple(parts)) if dials else block
 
 
 def _readable(slide: Slide, where: str) -> None:

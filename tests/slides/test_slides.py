@@ -528,6 +528,28 @@ def test_lanes_learn_on_a_slide_that_is_opened_from_a_file(site, browser):
     shown.context.close()
 
 
+DIALS = [
+    (number, n, slide.dials)
+    for number in NUMBERS
+    for n, slide in enumerate(slides.Deck(number).slides, 1)
+    if slide.dials
+]
+
+
+@pytest.mark.parametrize("number, n, dials", DIALS)
+def test_an_explorer_begins_where_the_plan_says(site, browser, number, n, dials):
+    shown = Shown(browser, site[1], f"{number}.html")
+    shown.page.evaluate(f"Reveal.slide({n - 1})")
+    shown.page.wait_for_function("() => document.querySelector('.present [data-live]')?.live?.still")
+    params, handles = shown.page.evaluate("""() => {
+        const place = document.querySelector('.present [data-live]');
+        return [place.live.params, Object.fromEntries([...place.querySelectorAll('[role=slider]')]
+            .map(each => [each.dataset.key, +each.ariaValueNow]))];
+    }""")
+    assert (handles | params).items() >= dials.items() and not shown.problems
+    shown.context.close()
+
+
 # ---- another language ----
 def translated(number, language, folder):
     """A notebook in another language with its English outputs, their words replaced where they are known."""

@@ -54,8 +54,9 @@ const FLOOR = -Math.log(1e-4), HIGHEST = 14;
 function build(app, stage) {
   const narrow = stage.clientWidth < 600, { params: p } = app, slope = sides(p);
   const parts = [text(app, html(stage, "div"), narrow)];
-  const two = html(stage, "div", { class: `lv-two lv-even${narrow ? " lv-one" : ""}` });
-  parts.push(fan(app, html(two, "div"), slope, narrow), strips(app, html(two, "div"), slope, narrow));
+  const two = html(stage, "div", { class: `lv-two lv-even${narrow || app.small ? " lv-one" : ""}` });
+  if (!app.small) parts.push(fan(app, html(two, "div"), slope, narrow));
+  parts.push(strips(app, html(two, "div"), slope, narrow));
   return () => {
     const { head } = app.shown, a = Math.floor(head), b = Math.ceil(head);
     // between two heads the slope is between theirs
@@ -109,7 +110,7 @@ function text(app, parent, narrow) {
     words.forEach(({ box, ink, under }, j) => {
       const isQuery = j === p.query, isKey = j === p.key, masked = causal(p) && j > query + 0.5;
       const share = Math.exp(fall(j - query, j > query && causal(p) ? [own[0], 3] : own));
-      set(ink, { "fill-opacity": isQuery ? 1 : Math.max(0.3, share).toFixed(3), fill: isQuery ? "--paper" : "--ink" });
+      set(ink, { "fill-opacity": isQuery ? 1 : Math.max(app.small ? 0.45 : 0.3, share).toFixed(3), fill: isQuery ? "--paper" : "--ink" });
       set(box, { fill: isQuery ? "--q" : "#0000", stroke: isKey ? "--k" : "none" });
       set(under, { visibility: masked ? "visible" : "hidden" });
     });
@@ -119,7 +120,7 @@ function text(app, parent, narrow) {
 /** The biases of all heads as a fan that hangs from the query; the line of this head is dragged. */
 function fan(app, parent, slope, narrow) {
   const { params: p } = app, W = app.width(parent), last = p.length - 1, up = p.form === "released";
-  const top = 48, deep = app.small ? 92 : narrow ? 150 : 205, bars = app.small ? 28 : 46, bottom = top + deep;
+  const top = 48, deep = narrow ? 150 : 205, bars = 46, bottom = top + deep;
   const zero = bottom + bars + 16, H = zero + 44, x0 = 62, x = scale(0, last, x0, W - 18);
   const [pic, pen] = canvas(parent, W, H, speak`The bias of one query, and the weights that it leaves`);
   const y = up ? scale(-FLOOR, HIGHEST, bottom, top) : scale(-FLOOR, 0, bottom, top), unit = (y(0) - y(FLOOR)) / FLOOR;
@@ -130,7 +131,7 @@ function fan(app, parent, slope, narrow) {
   }
   name(top - 20, speak`bias‖of a score`, { fill: "--ink", fw: 700 });
   name(zero - bars / 2 - 7, speak`weight`, { fill: "--ink", fw: 700 });
-  const biggest = name(zero - bars / 2 + 10, "", { fs: app.small ? 13 : 11.5 });
+  const biggest = name(zero - bars / 2 + 10, "", { fs: 11.5 });
   pen.line({ x1: x(0), x2: x(last), y1: zero, y2: zero, stroke: "--line", sw: 2 });
   const width = Math.max(2, (x(1) - x(0)) * 0.72);
   const shares = range(p.length).map(j => pen.rect({ x: x(j) - width / 2, width, fill: "--mix", rx: Math.min(2, width / 3) }));
@@ -202,9 +203,9 @@ function fan(app, parent, slope, narrow) {
 
 /** What each head leaves of the text: the same curve on every row, drawn once over the offset. */
 function strips(app, parent, slope, narrow) {
-  const { params: p } = app, W = app.width(parent), row = clamp((app.small ? 176 : 288) / p.heads, 15, 36), top = 26;
+  const { params: p } = app, W = app.width(parent), row = clamp((app.small ? 264 : 288) / p.heads, 15, 36), top = 26;
   const x0 = 92, x1 = W - (p.form === "asymmetric" ? 108 : 74), H = top + row * p.heads + 4, last = p.length - 1, x = scale(-0.5, last + 0.5, x0, x1);
-  const [pic, pen] = canvas(parent, W, H, speak`All heads: slope, what they see, horizon`), tall = Math.min(row - 4, 20);
+  const [pic, pen] = canvas(parent, W, H, speak`All heads: slope, what they see, horizon`, app.small && { style: "font-size:15px" }), tall = Math.min(row - 4, app.small ? 26 : 20);
   pen.text({ x: 0, y: 10, vc: 1 }, speak`head`);
   pen.text({ x: x0 - 10, y: 10, vc: 1, ta: "end" }, "m");
   pen.text({ x: (x0 + x1) / 2, y: 10, vc: 1, ta: "middle" }, speak`what it sees`);
@@ -246,7 +247,7 @@ function strips(app, parent, slope, narrow) {
 }
 
 export const alibi = {
-  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], main: "form", slide: ["form"],
+  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], main: "form", slide: [],
   plays: { read: speak`read on`, heads: speak`head by head` },
   shape: ({ params: p }) => [p.heads, p.length, p.form].join(),
   scene, reached, build,

@@ -154,7 +154,7 @@ function steps(app, parent) {
 
   // all weights: a row for each word that asks
   const side = narrow ? 62 : 54, tall = app.small ? 28 : 46, left = 66, below = html(parent, "div", { style: "margin-top:10px" });
-  const [grid, ink] = canvas(below, W, 26 + 3 * tall + (narrow ? 26 : 4), speak`All weights: each row adds up to 1`);
+  const [grid, ink] = canvas(below, W, 26 + 3 * tall + (narrow && !app.small ? 26 : 4), speak`All weights: each row adds up to 1`);
   set(grid, { role: "radiogroup" });
   const frame = ink.rect({ x: 1, width: left + 3 * side + 3, height: tall, rx: 7, fill: "--face", stroke: "--mix", sw: 2 });
   const tops = WORDS.map(word => ink.text({ y: 14, ta: "middle", translate: "no" }, word));
@@ -168,7 +168,7 @@ function steps(app, parent) {
     const g = ink.g({ still: 1 }), box = svg(g, "rect", { x: 2, y: 3, width: side - 4, height: tall - 6, rx: 5, fill: "--mix", stroke: "--line" });
     return { a, b, g, box, text: svg(g, "text", { x: side / 2, y: tall / 2, mid: 1, fw: 600, fs: 14 }) };
   }));
-  const mixing = ink.g({ still: 1 }), words = (narrow ? [4] : range(5)).map(i =>
+  const mixing = ink.g({ still: 1 }), words = (app.small ? [] : narrow ? [4] : range(5)).map(i =>
     svg(mixing, "text", { x: narrow ? left : left + 3 * side + 20, y: narrow ? 40 + 3 * tall : 26 + (i + 0.5) * 3 * tall / 5, vc: 1, fs: 13.5,
       fill: i === 4 ? "--mix" : i ? "--k" : "--soft", fw: i === 4 ? 700 : 400 }));
   chooser(app, sides, "row", i => speak`“${p.order.split(" ")[i]}” asks; its weights ${all(p)[i].weights.map(w => w.toFixed(2)).join(", ")}`);

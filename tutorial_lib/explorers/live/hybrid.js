@@ -284,9 +284,9 @@ const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(t
 function build(app, stage) {
   const { params: p, data } = app, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
   const below = stage.clientWidth < 600, narrow = below || !app.small && stage.clientWidth < 860, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
-  const tall = narrow ? 116 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? Math.min(66, W / 5.4) : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
+  const large = app.small && terms.length < 3, tall = narrow ? 116 : large ? 150 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? Math.min(66, W / 5.4) : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
   const x1 = narrow ? 0 : 150, gap = narrow ? 16 : 20, x2 = x1 + N * cw + gap, x3 = x2 + cw + gap, x4 = x3 + N * cw + gap - 5;
-  const edge = below ? 132 : 164, left = below ? 0 : W - edge, top = below ? lanes + terms.length * tall + 26 : 30, high = below ? 100 : app.small ? 60 : 88;
+  const edge = below ? 132 : 164, left = below ? 0 : W - edge, top = below ? lanes + terms.length * tall + 26 : 30, high = below ? 100 : app.small && !large ? 60 : 88;
   const bx = below ? 170 : left, bars = below ? top + edge : top + edge + 30 + high;
   const H = below ? bars + 26 : Math.max(lanes + terms.length * tall, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);

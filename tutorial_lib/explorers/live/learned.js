@@ -209,7 +209,7 @@ function film(app, parent, t) {
 /** Two rails, and below them on the same x: the cosines of p, and the norms and the neighbours, or dials of the waves. */
 function lanes(app, parent, t, narrow) {
   const { params: p, data } = app, W = app.width(parent), n = p.shown, left = 70, x = scale(0, n - 1, left, W - 20), { norms } = t;
-  const waves = p.look === "waves", high = (app.small ? [62, 32, 32] : [132, 74, 74]).slice(0, waves ? 1 : 3), rails = app.small ? [16, 45] : [16, 50], head = app.small ? 20 : 24;
+  const waves = p.look === "waves", few = waves || app.small, high = app.small ? [150] : [132, 74, 74].slice(0, few ? 1 : 3), rails = app.small ? [16, 45] : [16, 50], head = app.small ? 20 : 24;
   const upper = app.small ? 66 : 78;
   let bottom = upper;
   const boxes = high.map(tall => {
@@ -228,17 +228,17 @@ function lanes(app, parent, t, narrow) {
     pen.line({ x1: left, x2: W - 20, y1: ys[i](v), y2: ys[i](v), stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: left - 9, y: ys[i](v), ta: "end", vc: 1, fs: 12 }, minus(v));
   }
-  const start = waves ? -1 : ys[1](Math.log(data.start));
-  if (!waves && start <= boxes[1][1] && start >= boxes[1][0]) {
+  const start = few ? -1 : ys[1](Math.log(data.start));
+  if (!few && start <= boxes[1][1] && start >= boxes[1][0]) {
     pen.line({ x1: left, x2: W - 20, y1: start, y2: start, stroke: "--soft", dash: "5 4" });
     pen.text({ x: left - 9, y: start, ta: "end", vc: 1, fs: 11.5 }, "std 0.02");
   }
-  if (!waves && Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
+  if (!few && Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
   const at = ticks(0, n - 1, 6).filter(v => Number.isInteger(v) && n - 1 - v > n / 12);
   for (const v of [...at, n - 1]) pen.text({ x: x(v), y: bottom + 13, ta: "middle" }, v);
   pen.text({ x: (left + W - 20) / 2, y: bottom + 30, ta: "middle" }, speak`position: row of the table`);
   const mine = pen.path({ fill: "none", stroke: "--ink", sw: 2 });
-  const fixedLines = waves ? [] : [through(all, x, ys[1], height), through(last, x, ys[2], i => near[i])];
+  const fixedLines = few ? [] : [through(all, x, ys[1], height), through(last, x, ys[2], i => near[i])];
   fixedLines.forEach(d => pen.path({ d, fill: "none", stroke: "--ink", sw: n > 200 ? 1.4 : 2, "stroke-linejoin": "round" }));
   const area = pen.rect({ x: x(0) - 8, y: upper, width: x(n - 1) - x(0) + 16, height: bottom - upper, fill: "#0000", style: "cursor:col-resize;touch-action:pan-y" });
   slide(app, area, "position", to => x.back(to.x), true);
@@ -248,7 +248,7 @@ function lanes(app, parent, t, narrow) {
     return i in near ? speak`row ${i}: norm ${norm}, cosine with p ${own}, with the next row ${minus(near[i].toFixed(3))}`
       : speak`row ${i}: norm ${norm}, cosine with p ${own}`;
   });
-  const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
+  const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: app.small ? boxes[0][0] : rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
   titles.forEach((text, i) => pen.text({ x: left, y: boxes[i][0] - 10, vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
   const spots = ["mix", "q", "q"].slice(0, high.length).map(colour => pen.circle({ r: 5.5, fill: `--${colour}`, rim: 1, still: 1 }));
   const values = ["mix", "q", "q"].slice(0, high.length).map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - 10, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
@@ -283,6 +283,7 @@ function lanes(app, parent, t, narrow) {
     const both = minus(fixed(cosine(t, p.position, p.other)));
     say(values[0], narrow ? speak`row o: ${both}` : speak`with row o: ${both}`);
     if (waves) return turn(position, other);
+    if (few) return;
     const norm = between(height, position), next = clamp(position, 0, near.length - 1);
     set(spots[1], { cx: x(position), cy: ys[1](norm) });
     set(spots[2], { cx: x(next), cy: ys[2](near[Math.round(next)]) });

@@ -75,7 +75,7 @@ function build(app, stage) {
   const colours = range(data.palette.length / 6).map(i => `#${data.palette.slice(6 * i, 6 * i + 6)}`);
   const colour = v => colours[clamp(Math.round((v / 5 + 0.5) * (colours.length - 1)), 0, colours.length - 1)];
   const side = (y, words, more = {}) => (left > 50 ? pen.text({ x: left - 14, y, ta: "end", vc: 1, ...more }, words) : null);
-  side(chip.y, speak`drag a word`, { fill: "--ink", fw: 700 });
+  if (!app.small) side(chip.y, speak`drag a word`, { fill: "--ink", fw: 700 });
   if (!toy) {
     for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step, p.mask === "none" ? speak`layer ${l + 1}` : speak`layer ${l + 1} sees`);
     if (p.mask !== "none") for (const l of range(p.layers)) side(chip.y + 34 + (l + 0.75) * step + 16, speak`the past`);

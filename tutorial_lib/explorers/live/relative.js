@@ -95,7 +95,7 @@ function build(app, stage) {
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --
   for (const v of [-1, 0, 1]) {
-    pen.line({ x1: narrow ? 24 : 30, x2: W, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 });
+    pen.line({ x1: narrow ? 24 : 30, x2: app.small ? x0 + 2 * side - c : W, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: narrow ? 18 : 22, y: zero - half * v, vc: 1, ta: "end" }, v > 0 ? "+1" : minus(v));
   }
   const moving = set(clipped(pic, narrow ? 24 : 30, W, H), { class: "lv-ribbon" }), tape = svg(moving, "g");
@@ -115,7 +115,7 @@ function build(app, stage) {
   }
   if (c > 5) svg(tape, "path", { d: range(2 * N).map(n => `M${((n - N + 0.5) * c).toFixed(1)} ${ribbon}v${thick}`).join(""), stroke: "--paper", opacity: 0.55 });
   const [close, distant] = data.shared, marked = [-distant, -close, -data.near, 0, data.near, close, distant];
-  const shown = N > distant ? marked : N < 10 ? range(2 * N - 1).map(n => n - N + 1) : ticks(1 - N, N - 1, 9);
+  const shown = N > distant ? marked : N < 10 ? range(2 * N - 1).map(n => n - N + 1).filter(r => !app.small || r % 2 || !r) : ticks(1 - N, N - 1, 9);
   const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13 + low, ta: "middle", fs: c > 30 ? 13 : tiny }, minus(r)));
   const paint = (r, to) => {
     if (!learned) return;
@@ -258,8 +258,8 @@ function attention(app, pic, left, right, top, bottom) {
   }
   const bars = range(N).map(j => pen.rect({ x: x(j) + Math.min(2, c / 6), width: c - Math.min(4, c / 3), fill: "--mix" }));
   const spot = pen.path({ fill: "--q" }), frame = pen.rect({ width: Math.max(c, 6), fill: "none", stroke: "--k", sw: 2.5, rx: 2, still: 1 });
-  for (const j of ticks(0, N - 1, N > 8 ? 5 : 8)) pen.text({ x: x(j + 0.5), y: bottom + 21, ta: "middle", fs }, j);
-  pen.text({ x: (left + x(N)) / 2, y: bottom + 36, ta: "middle" }, speak`← past key j future →`);
+  for (const j of ticks(0, N - 1, N > 8 ? 5 : 8)) pen.text({ x: x(j + 0.5), y: bottom + (app.small ? 25 : 21), ta: "middle", fs }, j);
+  pen.text({ x: (left + x(N)) / 2, y: bottom + (app.small ? 43 : 36), ta: "middle" }, speak`← past key j future →`);
   const told = pen.text({ ta: "middle", fw: 700, fill: "--mix", halo: 1 }), area = pen.rect({ x: left, width: x(N) - left, y: top, height: bottom - top, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
   const at = to => clamp(Math.floor((to.x - left) / c), 0, N - 1);
   drag(app, area, "j", { down: to => app.set({ j: at(to) }), move: to => app.set({ j: at(to) }) });

@@ -115,8 +115,10 @@ function dial(app, parent) {
   }
   pen.path({ d: `M${c - R} ${cy}H${c + R}M${c} ${cy - R}V${cy + R}`, stroke: "--line" });
   const own = channels(p.pair, p), small = { fs: 11.5, halo: 1 };
-  pen.text({ x: c + R - 4, y: cy + 14, ta: "end", ...small }, speak`channel ${own[0]}`);
-  pen.text({ x: c + 5, y: cy - R + 14, ...small }, speak`channel ${own[1]}`);
+  if (!app.small) {
+    pen.text({ x: c + R - 4, y: cy + 14, ta: "end", ...small }, speak`channel ${own[0]}`);
+    pen.text({ x: c + 5, y: cy - R + 14, ...small }, speak`channel ${own[1]}`);
+  }
   const between = pen.path({ fill: "--mix2" }), rim = pen.path({ fill: "none", stroke: "--mix", sw: 3 });
   const parts = {};
   for (const name of ["k", "q"]) {

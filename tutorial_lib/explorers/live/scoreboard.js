@@ -106,10 +106,11 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
   const sorted = keys.indexOf(p.sort), sorts = [];
   pen.rect({ x: x[sorted] - wide / 2 + 2, y: narrow ? 0 : 2, width: wide - 4, height: H - (narrow ? 24 : 4), rx: 8, fill: "--face", stroke: "--mix", sw: 2 });
   if (!narrow) {
-    pen.text({ x: 0, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
-    pen.text({ x: 0, y: (top + bottom) / 2 }, speak`in ranks`); // not to the scale of the numbers at its ends
-    pen.text({ x: 0, y: bottom + 4 }, speak`worse`);
-    if (!app.small) pen.text({ x: 0, y: bottom + 36, vc: 1 }, speak`not measured`);
+    const at = app.small ? { x: name - 10, ta: "end" } : { x: 0 };
+    pen.text({ ...at, y: top + 4, fill: "--ink", fw: 700 }, speak`↑ better`);
+    pen.text({ ...at, y: (top + bottom) / 2 }, speak`in ranks`); // not to the scale of the numbers at its ends
+    pen.text({ ...at, y: bottom + 4 }, speak`worse`);
+    if (!app.small) pen.text({ ...at, y: bottom + 36, vc: 1 }, speak`not measured`);
   } else pen.text({ x: 0, y: H - 4, fs: 12 }, speak`↑ better. Rings were not measured.`);
   const spots = keys.map((key, c) => {
     const score = ranks(data, key), taken = [], found = Array(board.length);
@@ -147,6 +148,10 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? text(i, c) : speak`not measured`}`);
     return dot;
   }));
+  if (app.small) order.forEach(i => { // few have room for their names
+    const [cx, cy] = spots[sorted].found[i];
+    if (order.length < 5) pen.text({ x: cx + 16, y: cy, vc: 1, fs: 13, still: 1, translate: "no" }, board[i].name);
+  });
   chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
   const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {

@@ -99,7 +99,7 @@ function tower(app, parent, w, narrow) {
   pen.line({ x1: x0, x2: x1, y1: zero, y2: zero, stroke: "--line", sw: 2 });
   const total = [pen.text({ x: x1 + 10, y: zero - 9, vc: 1 }, speak`sum: p·o`),
     pen.text({ x: x1 + 10, y: zero + 10, vc: 1, fill: "--mix", fw: 700, fs: 17 })];
-  if (narrow) total.forEach(each_ => set(each_, { display: "none" }));
+  if (narrow || app.small) total.forEach(each_ => set(each_, { display: "none" }));
 
   const column = c => x0 + (c + 0.5) * each;
   const frame = pen.rect({ y: 1, width: wide, height: yThread - 1, rx: Math.min(8, wide / 3), fill: "--face", stroke: "--mix", sw: 2 });
@@ -146,7 +146,7 @@ function tower(app, parent, w, narrow) {
   svg(mark, "circle", { r: 13, cy: top + tall + 12, class: "lv-ring" });
   svg(mark, "path", { d: `M0 ${top + tall + 3}l9 14h-18Z`, fill: "--mix", rim: 1, "stroke-linejoin": "round" });
   drag(app, mark, "dimension", { move: to => app.hold("dimension", (to.x - x0) / each - 0.5) });
-  const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 13 : 14, fill: "--ink", still: 1 });
+  const said = pen.text({ y: top + tall + (narrow ? 36 : 17), vc: 1, halo: 1, fs: narrow ? 13 : 14, fill: "--ink", still: 1, ...(app.small && { display: "none" }) });
   const spell = () => cell(p.position, p.dimension, p);
   slider(app, mark, "dimension", speak`dimension: a column of the table`, spell);
 
