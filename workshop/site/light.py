@@ -264,7 +264,7 @@ PRINTED = re.compile(
     r"<pre>(?:<span></span>)?([^<]*)</pre>(</div>\s*</div>)"
 )
 LISTS = re.compile(r"tensor\(|array\(|^ *\[", re.M)
-NUMBER = re.compile(r"[-+–−±~]?(?:\d|\.\d|–$|-$|nan|inf)")
+NUMBER = re.compile(r"(?:&lt; )?[-+–−±~]?(?:\d|\.\d|–$|-$|nan|inf)")
 
 
 def printed(found: re.Match) -> str:
