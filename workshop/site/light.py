@@ -45,8 +45,6 @@ MAP = re.compile(r'\salt="[^"]*(?:[Hh]eat map| map|[Dd]igit|热图|数字)')
 TOY = re.compile(r'data-(?:live|playground)="[^<]*$')
 PHONE = 44
 """Characters of code in a line of a phone."""
-COLUMN = 81
-"""Characters of code in a line as wide as a paragraph."""
 SMALLER = 0.9
 """Of its own size, so that titles in a figure are smaller than those above it."""
 NARROW = 920
@@ -241,17 +239,6 @@ CHINESE = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
 """The ``unicode-range`` of the font in course.css."""
 
 
-def room(start: str, code: str) -> str:
-    """The opening of a box of code, which stands out of the column where a line of it is longer.
-
-    >>> room('<div class="highlight">', "x" * 82), room('<div class="highlight">', "中" * 40)
-    ('<div class="course-long highlight">', '<div class="highlight">')
-    """
-    lines = CHINESE.sub("--", html.unescape(re.sub("<[^>]*>", "", code))).splitlines()
-    long = any(len(line) > COLUMN for line in lines)
-    return start.replace('class="', 'class="course-long ', 1) if long else start
-
-
 SPACE = re.compile(
     r"(?s)<pre.*?</pre>|<script.*?</script>|"
     r"([。；：？！，、](?:</(?:strong|em|a|b|i)>)*)\s+(?=(?:<(?:strong|em|b|i|a|span)\b[^>]*>)*[\u4e00-\u9fff“（])"
@@ -337,10 +324,12 @@ def printed(found: re.Match) -> str:
     if not made:
         return found[0]
     text = "<pre>" + "\n".join(text) + "</pre>" if text else ""
-    return room(found[1], found[2]) + "".join(made) + text + found[3]
+    return found[1] + "".join(made) + text + found[3]
 
 
-CODE = re.compile(r'<code class="([^"]*\bliteral\b[^"]*)">((?:<span class="pre">[^<]*</span>|\s)+)</code>')
+CODE = re.compile(
+    r'<code class="([^"]*\bliteral\b[^"]*)">((?:<span class="pre">[^<]*</span>|\s)+)</code>([.,;:!?)”]*)'
+)
 WHOLE = 24
 """Letters: a name in code breaks nowhere if it has no more."""
 LAST = re.compile("(?<=[^<>]{8})([\u4e00-\u9fff]{2}[？。！：；”）]*)(?=</p>)")
@@ -366,7 +355,7 @@ def half(found: re.Match) -> str:
 
 
 def chip(found: re.Match) -> str:
-    """A name in code that breaks nowhere, or behind its signs; an option stays whole.
+    """A name in code that breaks nowhere, or behind its signs; an option stays whole, a stop stays with it.
 
     >>> def made(text):
     ...     return chip(CODE.search(f'<code class="literal"><span class="pre">{text}</span></code>'))
@@ -378,10 +367,11 @@ def chip(found: re.Match) -> str:
     ['-m', '--no-browser']
     """
     if len(html.unescape(re.sub("<[^>]*>", "", found[2]))) <= WHOLE:
-        return f'<code class="{found[1]} course-whole">{found[2]}</code>'
+        return f'<code class="{found[1]} course-whole">{found[2]}</code>{found[3]}'
     inside = re.sub(r"(?<=[\w)])([/_.=,]+)(?=\w)", r'\1</span><wbr><span class="pre">', found[2])
     inside = re.sub(r"(?<![\w<-])(--?[a-z][\w-]*)", KEPT, inside)
-    return f'<code class="{found[1]}">{inside}</code>'
+    made = f'<code class="{found[1]}">{inside}</code>'
+    return f'<span class="course-kept">{made}{found[3]}</span>' if found[3] else made
 
 
 TABLE = re.compile(r'<table class="table">(.*?)</table>', re.S)
@@ -457,48 +447,6 @@ def amounts(found: re.Match) -> str:
     return re.sub(r"<t[hd]\b", lambda cell: cell[0] + next(place), found[0])
 
 
-WRITTEN = re.compile(
-    r'(?s)(<div class="highlight-[^"]*"><div class="highlight"><pre>(?:<span></span>)?)(.*?)(?=</pre>)'
-)
-"""Code: the classes of what was printed begin with another word."""
-
-
-def hanging(found: re.Match) -> str:
-    """The lines of code, each with the width of its indentation, and on a phone with less of a long one.
-
-    An argument that stands below the first one has blanks before it that a phone has no room for.
-
-    >>> pre = '<div class="highlight-python"><div class="highlight"><pre>def f():\\n    <i>pass</i>\\n</pre>'
-    >>> hanging(WRITTEN.search(pre))[-46:]
-    '<span style="--in:4ch">    <i>pass</i>\\n</span>'
-    >>> pre = pre.replace("<i>pass</i>", "return max(a,\\n               b)")
-    >>> hanging(WRITTEN.search(pre))[-67:]
-    '<span style="--in:15ch;--near:8ch">        <s>       </s>b)\\n</span>'
-    >>> pre = pre.replace("def f():", "python -m classroom.grading marks --root /srv/course")
-    >>> re.findall('course-whole">(.*?)<', hanging(WRITTEN.search(pre)))
-    ['-m', '--root']
-    >>> pre = pre.replace("-m", 'block<span class="o">.</span>attention')
-    >>> hanging(WRITTEN.search(pre)).count("block<wbr>")
-    1
-    """
-    made, last = [room(*found.groups())], 0
-    for line in found[2].splitlines(keepends=True):
-        text = re.sub("<[^>]*>", "", line)
-        if len(text.strip()) > PHONE:  # where a long line may break, and not inside an option
-            line = OPTION.sub(KEPT, line)
-            line = re.sub(r'(?<=</span>)(<span class="p">[(\[]+</span>)(?=<)', r"\1<wbr>", line)
-            line = line.replace('<span class="o">.</span>', '<wbr><span class="o">.</span>')
-        deep = len(text) - len(text.lstrip(" "))
-        if deep <= last + 4 or not text.strip():
-            last = deep if text.strip() else last
-            made.append(f'<span style="--in:{deep}ch">{line}</span>')
-            continue
-        near = last + 4
-        line = re.sub(rf"((?:<[^>]*>)*)( {{{near}}})( {{{deep - near}}})", r"\1\2<s>\3</s>", line, count=1)
-        made.append(f'<span style="--in:{deep}ch;--near:{near}ch">{line}</span>')
-    return "".join(made)
-
-
 SAID = re.compile(
     r'(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>\s*'
     r"<pre>(?:<span></span>)?)([^<]*)(?=</pre>)"
@@ -511,7 +459,7 @@ def hung(found: re.Match) -> str:
     if max(map(len, lines), default=0) <= PHONE:
         return found[0]
     lines = (f'<span style="--in:0ch">{OPTION.sub(KEPT, line)}</span>' for line in lines)
-    return room(found[1], found[2]) + "".join(lines)
+    return found[1] + "".join(lines)
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
@@ -522,6 +470,22 @@ LEAD = re.compile(r"(</h1>\s*<p>(?:<svg.*?</svg>)?)<strong>([^<]*)</strong>(?=</
 """What begins a page and is bold as a whole: the first paragraph is larger anyway."""
 WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span></a></p>)')
 """A line of links that ends with the glossary: where a lesson stands."""
+
+
+QUEST = re.compile(r'<h1>(\d\d · [^:：<]+)[:：] ?(\w)(?=([^<]?)(?:(?!</h1>).)*class="headerlink")')
+
+
+def quest(found: re.Match) -> str:
+    """The title of a side quest, and above it that it is one.
+
+    >>> title = '<h1>{} · Side quest: {}?<a class="headerlink"'
+    >>> QUEST.sub(quest, title.format("09", "whose stars"))[:64]
+    '<p class="course-quest">09 · Side quest</p><h1>Whose stars?<a cl'
+    >>> QUEST.sub(quest, title.format("06", "xPos"))[39:48]
+    '</p><h1>x'
+    """
+    first = found[2] if found[3].isupper() else found[2].upper()  # xPos
+    return f'<p class="course-quest">{found[1]}</p><h1>{first}'
 
 
 def sheet(text: str) -> str:
@@ -547,10 +511,9 @@ def lighten(site: Path) -> None:
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
-        mended = WAY.sub('<p class="course-way">', mended)
+        mended = QUEST.sub(quest, WAY.sub('<p class="course-way">', mended))
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
         mended = SWATCH.sub(r'\1<i class="course-swatch" style="background:\2"></i>\2', mended)
-        mended = WRITTEN.sub(hanging, mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):
             mended = HALF.sub(half, ENDING.sub(KEPT, LAST.sub(KEPT, mended)))

@@ -33,7 +33,7 @@
   }));
   addEventListener("load", () => { // the theme brings this page's line to the middle: not where that hides title and search for nothing
     const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav .active")].at(-1);
-    if (bar && line && line.getBoundingClientRect().bottom + bar.scrollTop < innerHeight) bar.scrollTop = 0;
+    if (bar && line && line.getBoundingClientRect().bottom + bar.scrollTop < innerHeight - 48) bar.scrollTop = 0;
   });
   const end = document.querySelector(".prev-next-footer");
   if (!end || !/^notebooks\/\d\d_/.test(here)) return;
