@@ -10,13 +10,15 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
                     seen = [0, 246] }]              # known ground, a sector
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
                                                     # or values = [[0.9, 0.1], [0.2, 0.8]], as measured,
-                                                    # and across = "cat chases", if columns have other words
+                                                    # and across = "cat chases", if columns have other words;
+                                                    # down = "queries", top = "keys": what both are
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
+                                                    # from = -1, if it does not begin at 0
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
                    { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below
     draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
-    draw.ticks = [0, 8, 16]                         # what stands below it, if anything
+    draw.ticks = [0, 8, [16, "far"]]                # what stands below it, if anything
     draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
     draw.border = 8                                 # after it nothing was trained
     draw.bars = [["shuffled:k", "5.23", "5.1", "5.4"], ["backwards:mix", "4.64"]]  # a number, and its range;
@@ -140,7 +142,7 @@ def _box(x: float, y: float, w: float, h: float, role: str = "") -> str:
 
 def _boxed(x: float, y: float, w: float, h: float, word: str, size: int) -> str:
     """A box with a word, in its role; what joins two boxes, as a plus does, has none."""
-    if _cut(word)[0] in "+−×÷=≠≤≥·→":
+    if _cut(word)[0] in "+−×÷=≠≤≥·→↑":
         return _text(x + w / 2, y + h / 2, word, " soft", size + 6)
     return _box(x, y, w, h, _cut(word)[1]) + _text(x + w / 2, y + h / 2, word, size=size)
 
@@ -327,6 +329,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     What was measured is green. Columns have the words of the rows, or those of ``across``.
     """
     apart = WIDE / len(grids)
+    down, top = 40 * any("down" in grid for grid in grids), 36 * any("top" in grid for grid in grids)
     out, high, end = [], 0.0, 0.0
     for m, grid in enumerate(grids):
         values = grid.get("values") or [
@@ -335,11 +338,17 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         n, across, names = len(values), len(values[0]), grid.get("words", "").split()
         above = grid.get("across", grid.get("words", "")).split()
         label = max((_long(name, 26) for name in names), default=0) + 16
-        tall = min((apart - label - 50) / across, (room - 104) / n, 84)
-        wide = min(max(tall, label), (apart - label - 50) / across)  # a column has room for its word
+        widest = (apart - label - down - 50) / across
+        tall = min(widest, (room - 104 - top) / n, 84)
+        wide = min(max(tall, label), widest)  # a column has room for its word
         half = _long(grid.get("name", ""), 28) / 2 - across * wide / 2  # how far its name sticks out
-        x0, y0 = m * apart + max(label, half), 44.0 if names else 6.0
+        x0, y0 = m * apart + max(label + down, half), (44.0 if names else 6.0) + top
         most = max(abs(v) for row in values for v in row if v is not None) or 1
+        if "top" in grid:
+            out.append(_text(x0 + across * wide / 2, 16, grid["top"], " soft", 26))
+        if "down" in grid:
+            at = f"{x0 - label - 16:.0f} {y0 + n * tall / 2:.0f}"
+            out.append(f'<g transform="translate({at}) rotate(-90)">{_text(0, 0, grid["down"], " soft", 26)}</g>')
         if wide > label - 10:
             out += [_text(x0 + (j + 0.5) * wide, y0 - 22, word, size=26) for j, word in enumerate(above)]
         for i in range(n):
@@ -367,12 +376,13 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     return "".join(out), end, high + 6
 
 
-def _line(line: dict, **_) -> tuple[str, float, float]:
+def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
     """A line of numbers: spans above it, marks that point to it, its ends below."""
-    left, right, y = 30, WIDE - 40, 150.0
+    left, right, y = 30, WIDE - 40, 150.0 if room > 260 else 76.0
+    begin = line.get("from", 0)
 
     def x(value):
-        share = value / line["to"]
+        share = (value - begin) / (line["to"] - begin)
         if line.get("log"):
             share = math.log1p(value) / math.log1p(line["to"])
         return left + (right - left) * share
@@ -381,10 +391,10 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
     for start, end, label in line.get("spans", []):
         out.append(_boxed(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, label, 28))
     out.append(_arrow(left, y, right + 34, y, "", 3))
-    ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
+    ticks = line.get("ticks", sorted({begin, line["to"], *(e for _, e, _ in line.get("spans", []))}))
     for value in ticks:
         out.append(f'<path class="tick" d="M{x(value):.0f} {y - 8:.0f}v16"/>')
-        out.append(_text(x(value), y + 32, f"{value:,}", " soft", 26))
+        out.append(_text(x(value), y + 32, _minus(f"{value:,}"), " soft", 26))
     for n, (value, label) in enumerate(line.get("marks", [])):
         near = any(abs(x(value) - x(tick)) < 40 for tick in ticks)  # its number stands there
         below = y + 86 + 44 * (n % 2) + 20 * near
@@ -462,7 +472,9 @@ def _curves(
     out += names + [_text(right + 18, at, name, "", 28, "start") for at, name in ends]
     below = top + tall + 30
     for tick in ticks or []:
-        out.append(_text(along(tick), below, _minus(f"{tick:,}"), " soft", 26))
+        at, name = tick if isinstance(tick, list) else (tick, _minus(f"{tick:,}"))
+        half = _long(name, 26) / 2 if isinstance(tick, list) else 0
+        out.append(_text(max(along(at), half), below, name, " soft", 26))
     out.append(_text(right, below + 6 + 32 * bool(ticks), label, " soft", 26, "end"))
     return "".join(out), WIDE, below + 26 + 32 * bool(ticks)
 
