@@ -13,7 +13,6 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
                                                     # and across = "cat chases", if columns have other words;
                                                     # down = "queries", top = "keys": what both are
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
-                                                    # from = -1, if it does not begin at 0
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
                    { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below
@@ -348,7 +347,9 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
             out.append(_text(x0 + across * wide / 2, 16, grid["top"], " soft", 26))
         if "down" in grid:
             at = f"{x0 - label - 16:.0f} {y0 + n * tall / 2:.0f}"
-            out.append(f'<g transform="translate({at}) rotate(-90)">{_text(0, 0, grid["down"], " soft", 26)}</g>')
+            out.append(
+                f'<g transform="translate({at}) rotate(-90)">{_text(0, 0, grid["down"], " soft", 26)}</g>'
+            )
         if wide > label - 10:
             out += [_text(x0 + (j + 0.5) * wide, y0 - 22, word, size=26) for j, word in enumerate(above)]
         for i in range(n):
@@ -379,10 +380,9 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
 def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
     """A line of numbers: spans above it, marks that point to it, its ends below."""
     left, right, y = 30, WIDE - 40, 150.0 if room > 260 else 76.0
-    begin = line.get("from", 0)
 
     def x(value):
-        share = (value - begin) / (line["to"] - begin)
+        share = value / line["to"]
         if line.get("log"):
             share = math.log1p(value) / math.log1p(line["to"])
         return left + (right - left) * share
@@ -391,10 +391,10 @@ def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
     for start, end, label in line.get("spans", []):
         out.append(_boxed(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, label, 28))
     out.append(_arrow(left, y, right + 34, y, "", 3))
-    ticks = line.get("ticks", sorted({begin, line["to"], *(e for _, e, _ in line.get("spans", []))}))
+    ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
     for value in ticks:
         out.append(f'<path class="tick" d="M{x(value):.0f} {y - 8:.0f}v16"/>')
-        out.append(_text(x(value), y + 32, _minus(f"{value:,}"), " soft", 26))
+        out.append(_text(x(value), y + 32, f"{value:,}", " soft", 26))
     for n, (value, label) in enumerate(line.get("marks", [])):
         near = any(abs(x(value) - x(tick)) < 40 for tick in ticks)  # its number stands there
         below = y + 86 + 44 * (n % 2) + 20 * near
