@@ -325,7 +325,8 @@ LINES = {  # the height of a curve, from x and a number
 def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange.
 
-    What was measured is green. Columns have the words of the rows, or those of ``across``.
+    What was measured is green. Columns have the words of the rows, or those of ``across``. A grid whose name
+    is ``:off`` stands back.
     """
     apart = WIDE / len(grids)
     down, top = 40 * any("down" in grid for grid in grids), 36 * any("top" in grid for grid in grids)
@@ -361,7 +362,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
                     "empty" if value is None else "before" if value < 0 else "after" if value > 0 else "same"
                 )
                 sign = "weight" if sign == "after" and "values" in grid else sign
-                share = 0 if value is None else 0.18 + 0.62 * abs(value) / most
+                share = 0 if value is None else ink * (0.18 + 0.62 * abs(value) / most)
                 out.append(
                     f'<rect class="cell {sign}" x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{wide - 3:.1f}" '
                     f'height="{tall - 3:.1f}" rx="5" fill-opacity="{share:.2f}"/>'
@@ -420,7 +421,8 @@ def _curves(
     Before the border was training.
     """
     start, end, label = x
-    left = max(_long(f"{each:g}", 26) for each in y[:2]) + 16 if y else 20
+    sides = [f"{each:,}" if abs(each) >= 1e5 else f"{each:g}" for each in y[:2]] if y else []
+    left = max((_long(each, 26) + 16 for each in sides), default=20)
     right = WIDE - max(_long(c["name"], 28) for c in curves) - 24
     top = 56 if y else 16
     tall = _within(160, room - top - 56 - 32 * bool(ticks), 400)
@@ -441,7 +443,8 @@ def _curves(
     base = up(max(low, min(0, high)))
     out = [f'<path class="axis" d="M{left:.0f} {base:.0f}H{right:.0f}"/>']
     if y:
-        out += [_text(left - 10, up(each), _minus(f"{each:g}"), " soft", 26, "end") for each in y[:2]]
+        marked = [*zip(y[:2], sides, strict=True), *[(0, "0")] * (y[0] < 0 < y[1])]
+        out += [_text(left - 10, up(at), _minus(each), " soft", 26, "end") for at, each in marked]
         out += [
             _text(0, 16, y[2], " soft", 26, "start"),
             f'<path class="axis" d="M{left:.0f} {top}V{top + tall}"/>',
@@ -531,22 +534,26 @@ def _bars(
 
 def _arrows(arrows: list[list], room: float, arc: list | None = None, **_) -> tuple[str, float, float]:
     """Vectors of a plane from one point, each with its name at its tip."""
-    radius = room / 2 - 46
-    middle = room / 2
     far = max(math.hypot(a, b) for a, b, *_ in arrows)
+    low = max(0.2, *(-b / far for _, b, _ in arrows))  # how far down it goes
+    radius = min((room - 78) / (1 + low), 0.3 * WIDE)
+    middle, level = radius + 220, radius + 46  # names have room at the sides
     out = [
-        f'<path class="axis" d="M{middle - radius - 16} {middle}H{middle + radius + 16}'
-        f'M{middle} {middle - radius - 16}V{middle + radius + 16}"/>'
+        f'<path class="axis" d="M{middle - radius - 16:.0f} {level:.0f}H{middle + radius + 16:.0f}'
+        f'M{middle:.0f} {level - radius - 16:.0f}V{level + low * radius:.0f}"/>'
     ]
     if arc:
-        out.append(_turn((middle, middle), radius, *arc))
+        out.append(_turn((middle, level), radius, *arc))
     for a, b, label in arrows:
-        tip = middle + radius * a / far, middle - radius * b / far
-        out.append(_arrow(middle, middle, *tip, _cut(label)[1], 6))
+        tip = middle + radius * a / far, level - radius * b / far
+        out.append(_arrow(middle, level, *tip, _cut(label)[1], 6))
         long = math.hypot(a, b) or 1
+        if abs(a) < 0.05 * long:  # not on the axis
+            out.append(_text(tip[0] + 18, tip[1] + (6 if b > 0 else -6), label, "", 28, "start"))
+            continue
         along = 26 + _long(label, 28) / 2 * abs(a) / long
         out.append(_text(tip[0] + along * a / long, tip[1] - 26 * b / long, label, size=28))
-    return "".join(out), 2 * middle + 60, 2 * middle
+    return "".join(out), 2 * middle, level + low * radius + 32
 
 
 FORMS = {
