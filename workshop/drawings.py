@@ -30,8 +30,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
 
 ``of`` says how points, or values, come from what the notebook's cells compute: a test runs them and compares.
 ``draw.also`` is a second drawing, below the first. A word may end with a role, ``:q`` (query), ``:k`` (key),
-``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back). ``$…$`` is set as a formula of
-letters, ``_`` and ``^``. Words are messages of the deck's catalog.
+``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back), or with ``:bare``: it has no box.
+``$…$`` is set as a formula of letters, ``_`` and ``^``. Words are messages of the deck's catalog.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from collections.abc import Callable, Iterator
 
 WIDE = 1160  # pixels of a slide
 ROOM = 420  # and so many of its height, where nobody says how much its words leave
-ROLE = re.compile(r":(q|k|mix|new|off)$")
+JOINS = "+−×÷=≠≤≥·→"  # what stands between two boxes has none
+ROLE = re.compile(r":(q|k|mix|new|off|bare)$")
 UNSAID = ("rule", "of")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
 
@@ -193,26 +194,33 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     most = max(len(row["words"].split(" ")) + row.get("shift", 0) for row in rows)
     longest = max(longest, 1.2 * tall)
     gap = 14
-    while most * (longest + gap) > right - left and size > 26:
+    lines = [[""] * row.get("shift", 0) + row["words"].split(" ") for row in rows]
+    columns = [{_cut(line[n])[0] for line in lines if n < len(line)} - {""} for n in range(most)]
+    thin = [bool(column) and column <= set(JOINS) for column in columns]  # they hold no box
+    room, boxes = right - left - (56 + gap) * sum(thin), most - sum(thin)
+    while boxes * (longest + gap) > room and size > 26:
         size, longest = size - 2, longest * (size - 2) / size
-    wide = min(longest, (right - left) / most - gap)
-    end = left + most * (wide + gap)
+    wide = min(longest, room / boxes - gap)
+    widths = [56 if each else wide for each in thin]
+    places = [(left + sum(widths[:n]) + n * gap, widths[n]) for n in range(most)]
+    end = left + sum(widths) + most * gap
     out, y = [], 6.0
     for row in rows:
         arcs = row.get("arcs", [])
         y += above(row)
-        x = [left + (n + row.get("shift", 0)) * (wide + gap) for n in range(most)]
+        x = places[row.get("shift", 0) :]
+        middle = [a + w / 2 for a, w in x]
         if name := row.get("name"):
             out.append(_text(left - 20, y + tall / 2, name, " soft", 28, "end"))
         out += [
-            _boxed(x[n], y, wide, tall, word, size)
+            _boxed(x[n][0], y, x[n][1], tall, word, size)
             for n, word in enumerate(row["words"].split(" "))
             if _cut(word)[0]
         ]
         if "end" in row:
             out.append(_text(end + 10, y + tall / 2, row["end"], "", 34, "start"))
         for a, b, label in arcs:
-            x1, x2, high = x[a] + wide / 2, x[b] + wide / 2, 26 * abs(b - a) ** 0.8
+            x1, x2, high = middle[a], middle[b], 26 * abs(b - a) ** 0.8
             low, top = f"{y - 4:.0f}", f"{y - 4 - 1.33 * high:.0f}"
             way = f"M{x1:.0f} {low}C{x1:.0f} {top} {x2:.0f} {top} {x2:.0f} {low}"
             out += [f'<path class="arc{_cut(label)[1]}" d="{way}"/>'] * (a != b)
@@ -223,10 +231,10 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
             if below := row.get("below"):
                 out.append(_text(left - 20, y, below, " soft", 28, "end"))
             for n, number in enumerate(under.split(" ")):
-                out.append(_text(x[n] + wide / 2, y, number, " soft", 28))
+                out.append(_text(middle[n], y, number, " soft", 28))
             y += 14
         if n := row.get("border"):
-            edge = x[n] - gap / 2
+            edge = x[n][0] - gap / 2
             out.append(f'<path class="border" d="M{edge:.0f} {y - tall - 52:.0f}V{y + 8:.0f}"/>')
         y += between
     return "".join(out), end - gap + 4 + WIDE - right, y - between + 6
@@ -390,7 +398,7 @@ def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
 
     out = []
     for start, end, label in line.get("spans", []):
-        out.append(_boxed(x(start) + 2, y - 66, x(end) - x(start) - 4, 60, label, 28))
+        out.append(_boxed(x(start) + 2, y - 76, x(end) - x(start) - 4, 60, label, 28))
     out.append(_arrow(left, y, right + 34, y, "", 3))
     ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
     for value in ticks:
@@ -494,7 +502,8 @@ def _bars(
     rows = len(given) + 0.5 * (len(bars) - len(given))
     step = _within(54, (room - 20) / rows, 124)
     thick = (0.8 if len(given) < len(bars) else 0.6) * step
-    left = max(_long(name, 30) for name, *_ in given) + 24
+    groups = [wide for bar in bars if len(bar) == 1 and (wide := _long(bar[0], 26)) < 360]
+    left = max([*groups, *(_long(name, 30) for name, *_ in given)]) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in given) - 24
     most = most or max(value(text) for _, *row in given for text in row) or 1
     x = {text: left + room * value(text) / most for _, *row in given for text in (*row, *(mark or [])[:1])}
@@ -528,7 +537,9 @@ def _bars(
     if mark:
         at = x[mark[0]]
         out.append(f'<path class="border" d="M{at:.0f} {top - 6}V{top + step * rows:.0f}"/>')
-        out += [_text(at - 8, 16, mark[1], " soft", 26, "end"), _text(at + 8, 16, mark[0], "", 26, "start")]
+        said = f"{mark[1]} {mark[0]}"
+        side, anchor = (8, "start") if at + 8 + _long(said, 26) < WIDE else (-8, "end")
+        out.append(_text(at + side, 16, said, "", 26, anchor))
     return "".join(out), WIDE, top + step * rows + 4
 
 
