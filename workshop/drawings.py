@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterator
 
 WIDE = 1160  # pixels of a slide
 ROOM = 420  # and so many of its height, where nobody says how much its words leave
-JOINS = "+−×÷=≠≤≥·→"  # what stands between two boxes has none
+JOINS = "+−×÷=≠≤≥·→↑"  # what stands between two boxes has none
 ROLE = re.compile(r":(q|k|mix|new|off|bare)$")
 UNSAID = ("rule", "of")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
@@ -142,7 +142,10 @@ def _box(x: float, y: float, w: float, h: float, role: str = "") -> str:
 
 def _boxed(x: float, y: float, w: float, h: float, word: str, size: int) -> str:
     """A box with a word, in its role; what joins two boxes, as a plus does, has none."""
-    if _cut(word)[0] in "+−×÷=≠≤≥·→↑":
+    bare, role = _cut(word)
+    if role == " bare":
+        return _text(x + w / 2, y + h / 2, bare, " soft", min(size, 28))
+    if bare in JOINS:
         return _text(x + w / 2, y + h / 2, word, " soft", size + 6)
     return _box(x, y, w, h, _cut(word)[1]) + _text(x + w / 2, y + h / 2, word, size=size)
 
@@ -348,7 +351,8 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         label = max((_long(name, 26) for name in names), default=0) + 16
         widest = (apart - label - down - 50) / across
         tall = min(widest, (room - 104 - top) / n, 84)
-        wide = min(max(tall, label), widest)  # a column has room for its word
+        longest = max((_long(name, 26) for name in above), default=0) + 16
+        wide = min(max(tall, label, longest), widest)  # a column has room for its word
         half = _long(grid.get("name", ""), 28) / 2 - across * wide / 2  # how far its name sticks out
         x0, y0 = m * apart + max(label + down, half), (44.0 if names else 6.0) + top
         most = max(abs(v) for row in values for v in row if v is not None) or 1
@@ -359,6 +363,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
             out.append(
                 f'<g transform="translate({at}) rotate(-90)">{_text(0, 0, grid["down"], " soft", 26)}</g>'
             )
+        ink = 0.3 if "off" in _cut(grid.get("name", ""))[1] else 1
         if wide > label - 10:
             out += [_text(x0 + (j + 0.5) * wide, y0 - 22, word, size=26) for j, word in enumerate(above)]
         for i in range(n):
@@ -388,7 +393,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
 
 def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
     """A line of numbers: spans above it, marks that point to it, its ends below."""
-    left, right, y = 30, WIDE - 40, 150.0 if room > 260 else 76.0
+    left, right, y = 30, WIDE - 40, 82.0
 
     def x(value):
         share = value / line["to"]
