@@ -762,7 +762,7 @@ def _sheet(key: str, asked: dict, name: str, measured: list[float] | None = None
     """Axes for a curve that the room draws, or for the measured one beside it."""
     axes = {each: asked[each] for each in ("x", "xlabel", "ylabel", "ylim")}
     if measured:
-        axes |= {"measured": measured, "name": re.split("[:：]", name)[0]}
+        axes["measured"] = measured
     data = html.escape(json.dumps(axes), quote=True)
     more = f' data-vote="{key}"' if measured else ""
     return f'<svg viewBox="0 -24 1160 414" role="img" aria-label="{name}" data-axes="{data}"{more}></svg>'

@@ -53,7 +53,7 @@ function line(place, votes, value) {
 
 /** Axes with the curve that the room draws, by `change`, or has drawn; and, beside the answer, the measured one. */
 function sheet(drawing, key, change) {
-  const { x, xlabel, ylabel, ylim, measured, name } = JSON.parse(drawing.dataset.axes);
+  const { x, xlabel, ylabel, ylim, measured } = JSON.parse(drawing.dataset.axes);
   const at = n => 120 + 1000 * n / (x.length - 1), up = v => 300 - 270 * (v - ylim[0]) / (ylim[1] - ylim[0]);
   const path = values => values.map((v, n) => Number.isFinite(v) ? `${at(n)} ${up(v)}` : "").filter(Boolean).map((p, n) => (n ? "L" : "M") + p).join("");
   const curve = name => svg("path", { class: name, fill: "none", "stroke-width": 5, "stroke-linejoin": "round" });
@@ -65,8 +65,10 @@ function sheet(drawing, key, change) {
     svg("text", { x: 1120, y: 380, "text-anchor": "end" }, xlabel), svg("text", { x: 120, y: 4 }, ylabel), drawn, truth);
   if (measured) {
     truth.setAttribute("d", path(measured));
+    const side = n => n ? n < measured.length - 1 ? "middle" : "end" : "start"; // no number stands on the axis
+    const numbers = measured.map((v, n) => svg("text", { class: "measured", x: at(n) + 5 * !n, y: up(v) - 20, "text-anchor": side(n) }, v.toFixed(2).replace("-", "−")));
     drawing.append(...measured.map((v, n) => svg("circle", { class: "measured", cx: at(n), cy: up(v), r: 9 })),
-      svg("text", { class: "measured", x: 1120, y: up(Math.max(...measured.slice(-2))) - 22, "text-anchor": "end" }, name));
+      ...numbers.filter((_, n) => numbers.length < 12 || n % (numbers.length - 1) === 0));
   }
   const pencil = svg("path", { class: "pencil", d: "M580 190l10-38 72-72 28 28-72 72z m10-38 28 28" });  // here the room draws
   if (change) drawing.append(pencil);
