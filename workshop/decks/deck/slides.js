@@ -66,7 +66,7 @@ function sheet(drawing, key, change) {
   if (measured) {
     truth.setAttribute("d", path(measured));
     const side = n => n ? n < measured.length - 1 ? "middle" : "end" : "start"; // no number stands on the axis
-    const numbers = measured.map((v, n) => svg("text", { class: "measured", x: at(n) + 5 * !n, y: up(v) - 20, "text-anchor": side(n) }, v.toFixed(2).replace("-", "−")));
+    const numbers = measured.map((v, n) => svg("text", { class: "measured", x: at(n) + 5 * !n, y: up(v) + (measured[n - 1] > v && measured[n + 1] > v ? 38 : -20), "text-anchor": side(n) }, v.toFixed(2).replace("-", "−")));
     drawing.append(...measured.map((v, n) => svg("circle", { class: "measured", cx: at(n), cy: up(v), r: 9 })),
       ...numbers.filter((_, n) => numbers.length < 12 || n % (numbers.length - 1) === 0));
   }
