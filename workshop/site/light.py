@@ -511,7 +511,9 @@ def lighten(site: Path) -> None:
         characters.update(CHINESE.findall(text))
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
-        mended = QUEST.sub(quest, WAY.sub('<p class="course-way">', mended))
+        mended = WAY.sub('<p class="course-way">', mended)
+        if page.parent.name == "deeper":
+            mended = QUEST.sub(quest, mended)
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
         mended = SWATCH.sub(r'\1<i class="course-swatch" style="background:\2"></i>\2', mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
