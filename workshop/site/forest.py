@@ -83,11 +83,13 @@ class Axis(NamedTuple):
     def track(
         self, its: Interval | None, ground: tuple[float, float] | None = None, tag: str = "span"
     ) -> str:
-        """A cell with an interval and its mean over ``ground``; a mean beyond the axis is an arrow.
+        """A cell with an interval and its mean over ``ground``, whose limits are lines.
+
+        A mean beyond the axis is an arrow, which its interval leads to.
 
         >>> Axis(0, 2).track(None, (1, 3)), Axis(0, 2).track(None, (2, 2), "td")
         ... # doctest: +NORMALIZE_WHITESPACE
-        ('<span class="track"><u style="left:50.0%;width:50.0%"></u></span>',
+        ('<span class="track"><u style="left:50.0%;width:50.0%" data-from></u></span>',
          '<td class="track"><u class="exact" style="left:100.0%;width:0.0%"></u></td>')
         """
         zero = f' style="--zero:{self.at(0):.1f}%"' if self.low < 0 < self.high else ""
@@ -95,13 +97,15 @@ class Axis(NamedTuple):
         if ground:
             left, right = map(self.at, ground)
             exact = ' class="exact"' * (right - left < 1)  # to be seen at all
-            inside = f'<u{exact} style="left:{left:.1f}%;width:{right - left:.1f}%"></u>'
-        if its and not self.low <= its.mean <= self.high:
-            inside += f"<em{' class=low>←' if its.mean < self.low else '>→'}</em>"
-        elif its:
+            limits = " data-from" * (0 < left and not exact) + " data-to" * (right < 100 and not exact)
+            inside = f'<u{exact} style="left:{left:.1f}%;width:{right - left:.1f}%"{limits}></u>'
+        if its:
             mean, left, right = map(self.at, (its.mean, its.low, its.high))
             inside += f'<i style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
-            inside += f'<b style="left:{mean:.1f}%"></b>'
+            if self.low <= its.mean <= self.high:
+                inside += f'<b style="left:{mean:.1f}%"></b>'
+            else:
+                inside += f"<em{' class=low>←' if its.mean < self.low else '>→'}</em>"
         return f'<{tag} class="track"{zero}>{inside}</{tag}>'
 
     def ticks(self, most: int = 3) -> str:

@@ -35,6 +35,9 @@ NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})(?: ± {NUMBER})? \(({NUMBER}) to ({NUMBER})\)")
 TABLE = re.compile(r"(?:^\|.*\|\n?){3,}", re.M)
 UNIT = "(?:nats|tokens|characters)"
+LETTER = re.compile(r"(?:(?<=\b[rW])|(?<=\bPE))_([ijor]+)\b")
+"""The index of a letter, as claims write it."""
+LOWERED = str.maketrans("ijor", "ᵢⱼₒᵣ")
 
 
 class Line(NamedTuple):
@@ -164,12 +167,24 @@ class Claim:
         return str(self.rules[0]) if len(self.rules) == 1 else f"asked for: {minus(asked)}" * bool(asked)
 
     @property
+    def start(self) -> str:
+        """How a long list begins that no interval draws; "" if there is none.
+
+        >>> Claim("", "", "- Measured here: of 8 pairs 5: a; b; c; d; e\\n").start
+        'of 8 pairs 5: a; b …'
+        """
+        listed = self.said("Measured here").split("; ")
+        return f"{'; '.join(listed[:2])} …" * (len(listed) > 4 and not self.judged)
+
+    @property
     def words(self) -> str:
         """Its verdict, in the record's words why, and its lines there as a list."""
         why = re.search(r"^- \*\*.+?\*\*(?: †)?: (.+)", self.lines, re.M)
         doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in self.lines)
         text = f'<b class="pill">{self.verdict.capitalize()}</b> {minus(why[1]) if why else ""}{doubt}\n\n'
         for title, words in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, self.lines), re.M):
+            if title == "Asked for" and len(self.rules) != 1:
+                continue  # its row has these very words
             ends = re.compile(r"\([+−\d.]+ to [+−\d.]+\)")
             words = ends.sub(lambda its: its[0].replace(" ", "\u00a0"), minus(words))
             text += f'- <span class="said">{title}:</span>{words}\n'
@@ -201,7 +216,8 @@ class Record:
     @functools.cached_property
     def claims(self) -> list[Claim]:
         """What it judges, in the order of the file."""
-        return [Claim(*found.groups()) for found in FINDING.finditer(self.text)]
+        found = FINDING.findall(LETTER.sub(lambda its: its[1].translate(LOWERED), self.text))
+        return [Claim(*its) for its in found]
 
 
 @functools.cache
@@ -396,7 +412,9 @@ def family(claims: list[Claim]) -> str:
     title = [part for part in parts[0] if any(part in each for each in parts[1:])]
     said = ", ".join(title) or f"differences in {claims[0].unit}"
     said = " · ".join([said, *(asked if len(asked) == 1 else ())])
-    drawn = f'<div class="course-family">\n<p class="measured">{in_words(said)}</p>\n\n'
+    axis = f'<span class="axis" data-above>{scale([claim.judged[0] for claim in claims]).ticks(4)}</span>'
+    drawn = '<div class="course-family">\n'
+    drawn += f'<div class="measured"><span>{in_words(said)}</span> {axis}</div>\n\n'
     for claim, its in zip(claims, parts, strict=True):
         more = ", ".join(part for part in its if part not in title)
         drawn += row(claim, claims, (more, claim.condition * (len(asked) > 1)))
@@ -406,38 +424,59 @@ def family(claims: list[Claim]) -> str:
 def row(claim: Claim, group: list[Claim], said: tuple[str, ...] = ()) -> str:
     """A claim's row: its sign, its words, and each of its intervals on its ground, with its numbers.
 
-    Intervals of its ``group`` have one axis for each unit, below the last row. What is ``said`` stands below.
+    Intervals of its ``group`` have one axis: a claim alone has one for each unit, above several lines or
+    below one. What is ``said`` stands below.
     """
     strips, heading = "", claim.judged[0][0].heading if claim.judged else ""
-    metric, *asked = said or (heading, claim.condition)
+    metric, *asked = said or (heading or claim.start, claim.condition)
     for unit, run in groupby(claim.judged, lambda its: its[0].unit):
         pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
-        lines = [line for line, _rule in pairs]
-        fixed = [0.0] * any(line.text[0] in "+-" for line in lines)  # a difference
-        fixed += [x for line in lines for x in (line.low, line.high)] * (not claim.lone)
-        axis = Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
-        for line, rule in run:
+        lines, axis = [line for line, _rule in pairs], scale(pairs, whole=not claim.lone)
+        drawn = f'<span class="axis">{axis.ticks(4)}</span>' * (len(group) == 1)
+        for n, (line, rule) in enumerate(run):
             mean, ends = figures(line, lines)
             if line.heading != heading:
                 heading = line.heading
                 strips += f'<b class="list">{in_words(heading)}</b>'
+            strips += drawn.replace(">", " data-above>", 1) * (n == 0 and len(pairs) > 1)
             if not claim.lone:
                 strips += f'<span class="name">{in_words(line.name)}</span> '
             elif len(group) == 1:
                 metric = line.quantity.replace("…", mean)
             strips += axis.track(line, rule and rule.ground)
             strips += f' <span class="number">{mean} {unit} <small>{ends}</small></span> '
-        strips += f'<span class="axis">{axis.ticks(4)}</span>' * (claim is group[-1])
+        strips += drawn * (len(pairs) == 1)
+    opened = " open" * (not claim.judged and not claim.start)
     other = re.search(r"So it would be \*(.+?)\*", claim.said("At one rate for all"))
     below = [metric, " · ".join(filter(None, (*asked, claim.source)))]
     below = map(in_words, filter(None, (*below, other and f"At one rate for all: {other[1]}")))
     return (
-        f'<details class="course-row" data-sign="{claim.sign}"{" open" * (not claim.judged)}><summary>'
+        f'<details class="course-row" data-sign="{claim.sign}"{opened}><summary>'
         f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
         f'<span class="what{" whole" * (not claim.lone)}"><b>{html.escape(claim.text)}</b> '
         f"<small>{'</small> <small>'.join(below)}</small></span>{strips}</summary>\n\n"
         f"{claim.words}\n</details>\n\n"
     )
+
+
+def scale(pairs: list[tuple[Line, Rule | None]], whole: bool = False) -> Axis:
+    """The axis of intervals with their conditions; ``whole``: none may lie beyond it."""
+    lines = [line for line, _rule in pairs]
+    fixed = [0.0] * any(line.text[0] in "+-" for line in lines)  # a difference
+    fixed += [x for line in lines for x in (line.low, line.high)] * whole
+    return Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
+
+
+def key(drawn: str) -> str:
+    """What the marks of a page mean, as far as it has them."""
+    axis = Axis(0, 1)
+    marks = {
+        "<u": (axis.track(None, (0.05, 1)), "where a claim would hold"),
+        "<b style": (axis.track(Interval(0.5, 0.15, 0.85)), "mean and its 95 % interval"),
+        "<em": (axis.track(Interval(2, 0, 3)), "beyond the scale"),
+    }
+    found = (f"<li>{mark} {said}</li>" for sign, (mark, said) in marks.items() if sign in drawn)
+    return f'<ul class="course-marks">{"".join(found)}</ul>\n\n' * ('class="track"' in drawn)
 
 
 def figures(line: Line, beside: list[Line]) -> tuple[str, str]:
@@ -553,13 +592,12 @@ def page(slug: str) -> str:
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
     again, where = re.fullmatch(r"`(.+?)`\s*—\s*(.+)", command, re.S).groups()
     shown = "".join(map(family, families(record.claims)))
-    how = " Where a claim would hold is tinted." * ("<u" in shown)
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.claims, words=True)}\n\n"
-        f'<div class="course-note">\n\n{setup}{how} '
+        f'<div class="course-note">\n\n{setup} '
         "[All records](../docs/results.md)\u00a0· [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{shown}"
+        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{key(shown)}{shown}"
         f"{numbers}\n## Measure it again\n\n```sh\n{again}\n```\n\n"
         f'<div class="course-note">\n\n{where}\n\n</div>\n'
     )
