@@ -180,7 +180,10 @@ def test_a_list_is_quoted_by_sentences():
         (("minutes = 2\n", "minutes = 2\nasks = 1\n"), "unexpected keyword argument 'asks'"),
         (('section = "A wish"', 'section = "A riddle"'), "has the section 'A riddle' 0 times"),
         (
-            ('"With $q = W_Q', '"In 04 the offset", "Add a sinusoid [...]", "With $q = W_Q'),
+            (
+                'two recipes"\n',
+                'two recipes"\nshow = ["In 04 the offset", "Add a sinusoid [...]", "With $q = W_Q"]\n',
+            ),
             "words of text",
         ),
         (('"Measured: 0.2823"', '"scores without and with [...]"'), "raw output"),
