@@ -305,6 +305,24 @@ def test_the_picture_is_what_the_alternative_text_says(name):
         assert ("they are the same" in words) == (relative or name == "fire")
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_keys_ahead_are_hidden_where_the_module_says_causal_only(name):
+    page = methods.METHODS[name]
+    module = inspect.getdoc(sys.modules[page.code[0].__module__])
+    hidden = name in methods.HIDDEN
+    assert hidden or "**Causal only" not in module
+    assert (methods.shares(page, 18)[0, 1:] == 0).all() == hidden
+    assert ("hidden from it" in methods.picture(name)) == hidden
+
+
+def test_names_of_lines_have_a_gap_and_each_line_has_one():
+    for name in ("forgetting", "tupe", "nope"):
+        drawn = methods.picture(name)
+        at = sorted(float(y) for y in re.findall(r'y="([^"]+)">head', drawn))
+        assert len(at) == drawn.count("<polyline") == methods.HEADS
+        assert min(b - a for a, b in zip(at, at[1:], strict=False)) > 16
+
+
 def test_a_word_of_the_search_means_one_method():
     words = [word for page in methods.METHODS.values() for word in page.words]
     assert len(words) == len(set(words)) and all(word == word.lower() for word in words)

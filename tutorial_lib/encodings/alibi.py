@@ -1,6 +1,7 @@
 r"""ALiBi, attention with linear biases (Press, Smith & Lewis 2022, §3).
 
-.. math:: \mathrm{softmax}\big(q_i K^\top / \sqrt{d} + m_h \cdot [-(i-1), \dots, -2, -1, 0]\big)
+.. math:: \mathrm{softmax}\big(q_i K^\top / \sqrt{d}
+          + m_h \cdot [-(i-1), \dots, -2, -1, 0]\big)
 
 so a key loses m_h for every token that it lies further back; m_h is fixed, not learned, and the
 bias is not multiplied by the factor 1/√d. For n heads, n a power of two, the slopes are

@@ -16,7 +16,8 @@ pair is looked up (§3.1.1): nothing of size [L, L, d] is ever formed.
 DeBERTa-v2 and v3 have **logarithmic buckets** of distances, so that 2k vectors reach farther (He et al.
 2021, released code). With n = |i − j|, B buckets on a side, m = B/2 and a largest distance D,
 
-.. math:: \mathrm{bucket} = \mathrm{sign}(i - j) \cdot \begin{cases} n & n \le m \\
+.. math:: \mathrm{bucket} = \mathrm{sign}(i - j) \cdot
+          \begin{cases} n & n \le m \\
           m + \Big\lceil \frac{\ln(n/m)}{\ln((D-1)/m)}\,(m - 1) \Big\rceil & \text{else} \end{cases}
 
 takes the place of i − j, and B that of k.

@@ -143,7 +143,8 @@ class TUPE(PositionalEncoding):
 
     ``untie_cls`` treats position 0 as a [CLS] token, which should see the whole sentence:
 
-    .. math:: \mathrm{reset}_\theta(v, i, j) = \begin{cases} v_{ij} & i \ne 1,\ j \ne 1 \\
+    .. math:: \mathrm{reset}_\theta(v, i, j) =
+              \begin{cases} v_{ij} & i \ne 1,\ j \ne 1 \\
               \theta_1 & i = 1 \\ \theta_2 & i \ne 1,\ j = 1 \end{cases} \qquad (9)
 
     with v the two position terms (eq. 10, 11; the paper counts from 1). θ_1 is the same for all keys

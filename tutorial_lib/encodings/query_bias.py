@@ -1,7 +1,8 @@
 r"""A learned bias for each distance that the query may choose: Inkling (2026), which turns nothing.
 
 .. math:: \mathrm{softmax}_j\Big(\frac{q_i^\top k_j}{\sqrt{d}} + b_i(i - j)\Big), \qquad
-          b_i(m) = (W_r\, q_i)^\top P_m \text{ for } 0 \le m < M, \text{ else } 0
+          b_i(m) = (W_r\, q_i)^\top P_m
+          \text{ for } 0 \le m < M, \text{ else } 0
 
 P is a bank of ``rank`` profiles over the distance m, shared by all heads; each query mixes them, so one token
 can look three back and the next at all that is near. Shaw's key vectors, w_{j-i} of full width, are the

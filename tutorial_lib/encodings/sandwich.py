@@ -3,7 +3,8 @@ r"""Sandwich, what sinusoids know of a distance (Chi, Fan, Rudnicky & Ramadge 20
 A sinusoid added to a token gives a score of four terms, two of which mix words and places. Sandwich keeps
 the term of the words alone and, of the places, their inner product, which depends on the offset only:
 
-.. math:: b_h(r) = \frac{1}{c_h}\, p_i^\top p_j = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
+.. math:: b_h(r) = \frac{1}{c_h}\, p_i^\top p_j
+          = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
           \qquad \omega_t = 10000^{-2t/\bar d}, \quad r = j - i
 
 with the sinusoidal vectors p of Vaswani et al. 2017, here with a width d̄ of their own, and a compression

@@ -1,6 +1,7 @@
 r"""Relative position bias in a window of an image (Liu et al. 2021, Swin Transformer, eq. 4).
 
-.. math:: \mathrm{Attention}(Q, K, V) = \mathrm{SoftMax}\big(QK^\top/\sqrt{d} + B\big)V
+.. math:: \mathrm{Attention}(Q, K, V)
+          = \mathrm{SoftMax}\big(QK^\top/\sqrt{d} + B\big)V
 
 B has an entry for each pair of the M² tokens of a window, but it depends on their offset only. Along
 each axis that runs from −(M − 1) to M − 1, so B is taken from a smaller table

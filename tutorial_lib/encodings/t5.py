@@ -6,9 +6,9 @@ There is no factor 1/√d; T5 absorbs it in its initial weights. The paper descr
 words (32 of them, widening up to a distance of 128, one for all beyond); this is the formula of the
 released code. With n = i − j and E = n_buckets / 2,
 
-.. math:: \mathrm{bucket} = \begin{cases} n & n < E \\
-          \min\Big(E + \Big\lfloor \frac{\ln(n/E)}{\ln(D/E)}\,(n\_buckets - E) \Big\rfloor, \\
-          \qquad n\_buckets - 1\Big) & \text{else} \end{cases}
+.. math:: \mathrm{bucket} =
+          \begin{cases} n & n < E \\ \min(E + \lfloor u \rfloor,\, n\_buckets - 1) & \text{else} \end{cases},
+          \qquad u = \frac{\ln(n/E)}{\ln(D/E)}\,(n\_buckets - E)
 
 with D = max_distance. Causal: keys ahead share bucket 0. Bidirectional: half of the buckets are
 for n = |i − j| of keys behind, the other half for keys ahead. The last bucket begins before D: at

@@ -10,7 +10,6 @@ from pathlib import Path
 import cards
 import editions
 import methods
-from PIL import Image
 from sphinx import addnodes
 
 from course.lesson.wrong import link as report_link
@@ -62,8 +61,8 @@ def picture(app, name: str, title: str, body: str) -> str:
     if name.startswith("api/"):
         name, title, body = "api", "tutorial_lib", ""
     path = Path(app.outdir) / "_static" / "cards" / f"{name.replace('/', '-')}.png"
-    if name.startswith("methods/") and (drawn := Path(app.doctreedir) / "live" / f"{name}.png").is_file():
-        figure = Image.open(drawn)
+    if name in methods.NAMES:
+        figure = methods.coloured(name.removeprefix("methods/"))
     else:
         sources = {copied: source for source, (_pages, copied) in app.env.images.items()}
         figure = cards.first(body, {copied: Path(app.srcdir) / source for copied, source in sources.items()})

@@ -108,11 +108,13 @@ class Axis(NamedTuple):
                 inside += f"<em{' class=low>←' if its.mean < self.low else '>→'}</em>"
         return f'<{tag} class="track"{zero}>{inside}</{tag}>'
 
-    def ticks(self, most: int = 3) -> str:
-        """Its numbers, with at most so many steps between them."""
+    def numbers(self, most: int = 3) -> list[float]:
+        """Round numbers on it, with at most so many steps between them."""
         found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high).round(9)
+        return [x for x in found.tolist() if self.low <= x <= self.high]
+
+    def ticks(self, most: int = 3) -> str:
+        """These numbers at their places."""
         return "".join(
-            f'<small style="--at:{self.at(x):.1f}%">{signed(x, ",g")}</small>'
-            for x in found
-            if self.low <= x <= self.high
+            f'<small style="--at:{self.at(x):.1f}%">{signed(x, ",g")}</small>' for x in self.numbers(most)
         )

@@ -5,6 +5,7 @@ numbers are the scoreboard's. ``python workshop/site/methods.py rope`` prints th
 """
 
 import argparse
+import ast
 import base64
 import functools
 import html
@@ -19,12 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import editions
-import light
+import figure
 import numpy as np
 import torch
 from forest import Axis, minus, signed
-from matplotlib import colors
-from PIL import Image
+from PIL import Image, ImageColor
 
 import results
 from course import atlas, experiments
@@ -32,7 +32,7 @@ from course.experiments import cost as costs
 from course.experiments import lengths
 from course.experiments.scoreboard import LARGE, MEASURES, exact, shown
 from course.experiments.statistics import Interval
-from tutorial_lib import encodings, plots
+from tutorial_lib import encodings
 from tutorial_lib.attention import scores
 from tutorial_lib.encodings.method import Method
 from tutorial_lib.encodings.registry import METHODS as EVERY
@@ -46,17 +46,13 @@ from workshop.names import METHODS, called, on_board, short
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NAMES = [f"methods/{name}" for name in METHODS]
-FOLDER = "methods"
-"""Of the pictures, among the static files."""
-
 HEADS, WIDTH, SIDE = 4, 16, 6
 LENGTH = SIDE**2
-COLOURS = 128
-"""Of a picture: a quarter of the bytes."""
+HIDDEN = ("t5", "alibi", "fire", "xpos", "cope", "forgetting", "query-bias")
+"""Pages of what is for decoders alone, as its module says or as the page builds it: keys ahead are hidden."""
 
-LONG, MOST, NEAREST = 80, 6, 7
-"""Characters of a formula's source that may have more than one equation in a line; claims that stand open
-on a page; encodings beside a page's own that stand open on a phone."""
+MOST, NEAREST = 6, 7
+"""Claims that stand open on a page; encodings beside a page's own that stand open on a phone."""
 
 KINDS = {
     **{"base": "none", "learned": "learned"},
@@ -117,10 +113,10 @@ def from_here(text: str) -> str:
 
 # ---- from the library ----
 def code(page: Method) -> str:
-    """The source of functions and methods without docstrings, the latter below the line of their class."""
+    """The source of functions and methods, the latter below the line of their class."""
     parts, opened = [], None
     for source in (inspect.unwrap(each) for method in told(page) for each in method.code):
-        lines = re.sub(r'\n\s+r?""".*?"""(?=\n)', "", inspect.getsource(source), count=1, flags=re.S).rstrip()
+        lines = computing(inspect.getsource(source))
         owner = source.__qualname__.rpartition(".")[0]
         if owner and owner != opened:
             kind = getattr(sys.modules[source.__module__], owner)
@@ -129,6 +125,32 @@ def code(page: Method) -> str:
         parts.append(lines)
         opened = owner
     return "\n\n".join(parts)
+
+
+def computing(source: str) -> str:
+    r"""A function without documentation, and without what only checks and raises.
+
+    >>> print(computing("def f(x):\n    'Twice.'\n    if x < 0:\n        raise ValueError\n    return 2 * x"))
+    def f(x):
+        return 2 * x
+    """
+
+    def needless(node: ast.AST) -> bool:
+        match node:
+            case ast.Expr(ast.Constant(str())) | ast.If(body=[*_, ast.Raise()], orelse=[]):
+                return True
+            case ast.Expr(ast.Call(ast.Name(name) | ast.Attribute(attr=name))):
+                return name.lstrip("_").startswith("check")
+        return False
+
+    gone = {
+        line
+        for node in ast.walk(ast.parse(textwrap.dedent(source)))
+        if needless(node)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    kept = "\n".join(line for n, line in enumerate(source.splitlines(), 1) if n not in gone)
+    return re.sub(r"(:\n)\n+", r"\1", kept).rstrip()
 
 
 def equations(page: Method) -> tuple[list[str], str]:
@@ -144,36 +166,39 @@ def equation(page: Method) -> str:
     blocks, source = equations(page)
     source = page.source or source
     if page.formula or not blocks:
-        given = page.formula.split("\\qquad") if page.formula else page.row.formula
-        if page.formula and not all("=" in each for each in given):
-            given = [page.formula]  # no alternatives: a condition
-        blocks = [line.strip("$") for line in given]
+        blocks = [line.strip("$") for line in ([page.formula] if page.formula else page.row.formula)]
     blocks = [re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block) for block in blocks]  # a tag would centre it
-    lines = [line for block in blocks for line in in_lines(block)]
-    text = "\n\n".join(map(numbered, lines))
-    text = f'<div class="course-equation">\n\n{text}\n\n</div>'
+    lines = []
+    for block in blocks:
+        number = re.search(r",?\s*\\qquad \(([^()]+)\)", block)  # at the right edge, beside the first line
+        first, *more = in_lines(block.replace(number[0], "") if number else block)
+        lines += [displayed(first, number[1] if number else ""), *map(displayed, more)]
+    text = '<div class="course-equation">\n\n' + "\n\n".join(lines) + "\n\n</div>"
     return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
 
 
-def numbered(line: str) -> str:
-    r"""A formula as a block; its number in the paper stands at the right edge, as all numbers do.
+def displayed(line: str, number: str = "") -> str:
+    r"""A formula as a block, and its number in the paper.
 
-    >>> print(numbered(r"a = b \qquad (3)"))
+    >>> print(displayed("a = b", "3"))
     <div class="course-numbered">
     <BLANKLINE>
     ```{math}
     a = b
     ```
     <BLANKLINE>
-    <span>(3)</span></div>
+    (3)
+    <BLANKLINE>
+    </div>
     """
-    number = re.search(r",?\s*\\qquad (\([^()]+\))", line)
-    block = f"```{{math}}\n{line.replace(number[0], '') if number else line}\n```"
-    return f'<div class="course-numbered">\n\n{block}\n\n<span>{number[1]}</span></div>' if number else block
+    if line.startswith(r"\begin{aligned}"):
+        line = rf"\hspace{{-0.3em}}{line}"  # MathJax indents a table
+    block = f"```{{math}}\n{line}\n```"
+    return f'<div class="course-numbered">\n\n{block}\n\n({number})\n\n</div>' if number else block
 
 
 def in_lines(block: str) -> list[str]:
-    r"""The formulas of a block, each of them broken before a plus where its docstring breaks it there.
+    r"""The equations of a block, one to a line; one is broken where its docstring breaks it.
 
     >>> in_lines("a = b, \\quad\n  c = d")
     ['a = b', 'c = d']
@@ -185,20 +210,22 @@ def in_lines(block: str) -> list[str]:
         last = found[-1]
         if any(last.count(start) != last.count(end) for start, end in (("{", "}"), (r"\begin", r"\end"))):
             found[-1] += f" {line}"
-        elif re.search(r"\\q?quad$", last) or re.match(r"\\q?quad", line):
+        elif not last or re.search(r"\\q?quad$", last) or re.match(r"\\q?quad", line):
             found.append(line)
         else:
-            found[-1] += (r" \\ & \quad " if line.startswith("+") else " ") * bool(last) + line
-    found = [re.sub(r"^\\q?quad\s*|,?(\s*\\q?quad)?$", "", line) for line in found]
-    parts = []
-    for line in found:
-        if "aligned" in line:  # a condition in a column of its own has a line of its own
-            parts.append(re.sub(r"\s*&&\s*", r" \\\\ & \\quad ", line))
-        elif r" \\ & \quad +" in line:
-            parts.append(rf"\begin{{aligned}} & {line} \end{{aligned}}")
-        else:
-            parts += re.split(r",\s*\\qquad\s*", line) if len(line) > LONG else [line]
-    return parts
+            found[-1] += f"\n{line}"
+    found = [re.sub(r"^\\q?quad\s*|,?(\s*\\q?quad)?$", "", line) for line in found if line]
+    return [part for line in found for part in _broken(line)]
+
+
+def _broken(line: str) -> list[str]:
+    """The equations in one line of a docstring; a condition has a line of its own below its equation."""
+    if "aligned" in line:
+        return [re.sub(r"\s*&&\s*", r" \\\\ & \\quad ", line)]
+    parts = re.split(r",?\s*\\q?quad\b\s*(?=[^\n]*=)", line)
+    parts = [re.sub(r"\s*\\q?quad\b\s*", "\n", part) for part in parts]
+    start, end, more = r"\begin{aligned} & ", r" \end{aligned}", r" \\ & \quad "
+    return [start + more.join(part.split("\n")) + end if "\n" in part else part for part in parts]
 
 
 def modules(page: Method) -> list[str]:
@@ -588,31 +615,28 @@ def equal_scores(page: Method):
         return scores(x, x, encoding, p, p)[0]
 
 
-def to_see(page: Method):
-    """These scores, without those of xPos ahead: they grow without bound, and no decoder reads them."""
+def to_see(page: Method) -> np.ndarray:
+    """These scores, without those ahead where no model reads them."""
     z = equal_scores(page)
-    return z.masked_fill(torch.ones_like(z[0]).triu(1).bool(), torch.nan) if page.page == "xpos" else z
+    ahead = torch.ones_like(z[0]).triu(1).bool() & torch.tensor(page.page in HIDDEN)
+    return z.masked_fill(ahead, torch.nan).numpy().astype(np.float64)
 
 
-@plots.styled
-def picture(page: Method, hue: str):
+def picture(name: str) -> str:
     """The scores of the first head as a map, and those of the last query in each head as lines with names."""
+    page = METHODS[name]
     z = to_see(page)
-    fig, axes = plots.panels(1, 2, size=(10.5, 3.9))
-    shades = colors.LinearSegmentedColormap.from_list("method", ["#ffffff", hue])
-    plots.heat(
-        z[0], limits=None, cmap=shades, xlabel="key", ylabel="query", title="scores in head 1", ax=axes[0]
+    panels = {
+        "Scores in head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
+        "The last query, in each head": figure.lines(z[:, -1]),
+    }
+    said = (
+        "What position alone does to the scores: every token is the same word, so all that you see comes "
+        "from the places."
     )
-    for h, line in enumerate(z[:, -1], 1):  # the head of the map, and the others behind it
-        pale = {"color": hue, "alpha": 1 if h == 1 else 0.35}
-        axes[1].plot(torch.arange(1 - LENGTH, 1), line, "-", linewidth=2.5 if h == 1 else 1.5, **pale)
-        place = {"textcoords": "offset points", "va": "center", "color": hue}
-        axes[1].annotate(f"head {h}", (0, float(line[-1])), (6, 5 * (2.5 - h)), **place)
-    axes[1].set(xlabel="key − last query", ylabel="score", title="the last query, in each head")
-    axes[1].margins(x=0.02)
-    axes[1].yaxis.labelpad = 0
-    fig.get_layout_engine().set(wspace=0.06)
-    return fig
+    if page.page in HIDDEN:
+        said += " Keys after the query are hidden from it."
+    return f"```{{raw}} html\n{figure.figure(panels, alt(page), said, kind(name))}\n```"
 
 
 def alt(page: Method) -> str:
@@ -622,31 +646,11 @@ def alt(page: Method) -> str:
     tilted = torch.allclose(z[:, 1:, 1:], z[:, :-1, :-1], atol=1e-4)
     seen = "along each diagonal they are the same" if tilted else "they change along the diagonals"
     seen = "position changes none of them" if flat else seen
+    hidden = ", and keys after the query are left out" * (page.page in HIDDEN)
     return (
         f"Heat map beside lines. {page.title.partition(':')[0]}, a text of {LENGTH} equal tokens: the "
-        f"scores of head 1, query by key; {seen}. Beside it those of the last query, in {HEADS} heads."
-    )
-
-
-def draw(folder: Path) -> None:
-    """The pictures of all pages of this site, as static files."""
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    for name, page in METHODS.items():
-        if editions.there(f"methods/{name}", editions.LANGUAGE):
-            drawn = Image.open(io.BytesIO(plots.png(picture(page, TONES[kind(name)]))))
-            small = drawn.convert("RGB").quantize(COLOURS)
-            small.save(folder / FOLDER / f"{name}.png", optimize=True, dpi=drawn.info["dpi"])
-
-
-def image(name: str, folder: Path) -> str:
-    """The picture as HTML, with its size, so that nothing moves when it comes."""
-    width, height = light.size((folder / FOLDER / f"{name}.png").read_bytes())
-    text = html.escape(alt(METHODS[name]), quote=True)
-    return (
-        f'```{{raw}} html\n<figure class="course-picture"><img src="../_static/{FOLDER}/{name}.png" '
-        f'width="{width}" height="{height}" fetchpriority="high" alt="{text}">'
-        "<figcaption>What position alone does to the scores: every token is the same word, "
-        "so all that you see comes from the places.</figcaption></figure>\n```"
+        f"scores of head 1, query by key; {seen}{hidden}. "
+        f"Beside it those of the last query, in {HEADS} heads."
     )
 
 
@@ -693,7 +697,7 @@ def text(name: str, picture: str) -> str:
         "PICTURE": explorer(page) or picture,
         "EQUATION": equation(page),
         "CODE": f"```python\n{code(page)}\n```\n\nTaken from {api(page)}: the lines that compute, "
-        "without documentation.",
+        "without documentation and checks.",
         "USE": f"In a model with {HEADS} heads of {WIDTH} channels it is `{page.make}`; "
         "[Use an encoding in your own model](../../docs/use.md) shows where that goes.",
         "COST": terms([*cost(page), *users(page)]),
@@ -815,26 +819,33 @@ def in_short(page: Method) -> dict[str, str]:
     return known or {"": re.match(r"[^.:]+", page.says)[0] + "."}
 
 
-def thumbnail(page: Method) -> str:
+def thumbnail(page: Method, size: int = 18) -> str:
     """The scores of head 1 as a small picture that says where colour goes: much for a high score.
 
     >>> thumbnail(METHODS["alibi"])[:22]
     'data:image/png;base64,'
     """
-    shades = Image.fromarray((255 * shares(page) + 0.5).astype(np.uint8))
+    shades = Image.fromarray((255 * shares(page, size) + 0.5).astype(np.uint8))
     drawn = Image.merge("LA", (Image.new("L", shades.size), shades))
     drawn.save(stream := io.BytesIO(), "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
-def shares(page: Method, size: int = 18) -> np.ndarray:
-    """The scores of head 1 between 0.06 and 1, every second place; what is hidden has none.
+def coloured(name: str) -> Image.Image:
+    """The same in the method's colour, for the card of a shared link."""
+    colour = np.array(ImageColor.getrgb(TONES[kind(name)]))
+    drawn = 255 + shares(METHODS[name], LENGTH)[..., None] * (colour - 255)
+    return Image.fromarray((drawn + 0.5).astype(np.uint8)).resize((12 * LENGTH, 12 * LENGTH), Image.NEAREST)
 
-    >>> fading = shares(METHODS["alibi"])[-1]
-    >>> bool((np.diff(fading) > 0).all()), len(np.unique(shares(METHODS["nope"])))
+
+def shares(page: Method, size: int) -> np.ndarray:
+    """The scores of head 1 between 0.06 and 1, of so many places; what is hidden has none.
+
+    >>> fading = shares(METHODS["alibi"], 18)[-1]
+    >>> bool((np.diff(fading) > 0).all()), len(np.unique(shares(METHODS["nope"], 18)))
     (True, 1)
     """
-    z = to_see(page)[0][:: LENGTH // size, :: LENGTH // size].numpy().astype(np.float64)
+    z = to_see(page)[0, :: LENGTH // size, :: LENGTH // size]
     low, high = np.nanmin(z), np.nanmax(z)
     if high - low < 1e-4:
         return np.full_like(z, 0.35)

@@ -247,7 +247,7 @@ def read(app, docname, source):
         source[0] = links(source[0].replace("METHODS", methods.listed()))
     elif docname.startswith("methods/"):
         name = docname.removeprefix("methods/")
-        source[0] = links(methods.text(name, methods.image(name, Path(app.doctreedir) / "live")))
+        source[0] = links(methods.text(name, methods.picture(name)))
     elif docname == results.INDEX:
         source[0] = results.index(source[0])
     elif docname.startswith(results.FOLDER):
@@ -317,8 +317,6 @@ def front_end(app):
     live.write(folder)
     playground.write(folder)
     (folder / "playground.html").write_text(playground.page(), encoding="utf-8")
-    if (Path(app.srcdir) / "workshop/site/methods.md").exists():
-        methods.draw(folder)
     card = CARD.with_suffix(".js").read_text(encoding="utf-8").replace("export default", "const card =")
     own = (HERE / "answers.js").read_text(encoding="utf-8")
     said = {text: _(text) for text in re.findall(r'\bsay\("([^"]+)"\)', card + own)}
