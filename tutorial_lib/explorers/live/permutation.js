@@ -171,7 +171,7 @@ function build(app, stage) {
     }
     down.forEach((line, w) => set(line, { d: `M${xs[w].toFixed(1)} ${y(p.layers) + 11}V${top - 2}` }));
     pooled.forEach((line, w) => set(line, { d: `M${xs[w].toFixed(1)} ${top - 21}q0 8 8 8H${middle - 8}q8 0 8 8V${top - 2}` }));
-    say(words, lesson(p));
+    say(words, app.small && p.order === FIRST ? "" : lesson(p)); // there the question says what to do
   };
 }
 

@@ -95,10 +95,11 @@ function build(app, stage) {
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --
   for (const v of [-1, 0, 1]) {
-    pen.line({ x1: narrow ? 24 : 30, x2: app.small ? x0 + 2 * side - c : W, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 });
+    if (!app.small) pen.line({ x1: narrow ? 24 : 30, x2: W, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 });
     pen.text({ x: narrow ? 18 : 22, y: zero - half * v, vc: 1, ta: "end" }, v > 0 ? "+1" : minus(v));
   }
   const moving = set(clipped(pic, narrow ? 24 : 30, W, H), { class: "lv-ribbon" }), tape = svg(moving, "g");
+  if (app.small) for (const v of [-1, 0, 1]) svg(tape, "line", { x1: (0.5 - N) * c, x2: (N - 0.5) * c, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 }); // as long as the ribbon
   const groups = [];
   for (let r = 1 - N; r < N; r++) {
     const n = entry(r, p, data), own = learned ? n : r, last = groups.at(-1);
