@@ -380,6 +380,23 @@ def _name(ax: Axes, named: list) -> None:
         text.set_url(json.dumps([float(x[there[-1]]), float(y[there[-1]])]))  # where its line ends
 
 
+def apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places near to those given, a ``gap`` between any two; from ``low`` to ``high``, if there is room.
+
+    >>> apart([50, 51, 9], 10, 0, 90), apart([89, 90], 10, 0, 90)
+    ([50, 60, 9], [80, 90])
+    """
+    order = sorted(range(len(places)), key=lambda n: places[n])
+    found: list[float] = []
+    for n in order:
+        at = min(max(places[n], low), high)
+        found.append(max(at, found[-1] + gap) if found else at)
+    found[-1] = min(found[-1], max(high, low + gap * (len(found) - 1)))
+    for k in range(len(found) - 2, -1, -1):  # down again, as far as those below have room
+        found[k] = min(found[k], found[k + 1] - gap)
+    return [found[order.index(n)] for n in range(len(places))]
+
+
 def _spread(fig: Figure) -> None:
     """Move names at the ends of lines apart; they stand in a row at the right edge of the plot."""
     for text in (text for ax in fig.axes for text in ax.texts if text.get_gid() == "end"):
@@ -394,17 +411,9 @@ def _spread(fig: Figure) -> None:
             continue
         high = 1.05 * max(text.get_window_extent(renderer).height for text in named)
         want = [ax.transData.transform(json.loads(text.get_url() or "")) for text in named]
-        order = sorted(range(len(named)), key=lambda n: want[n][1])
-        places: list[float] = []
-        for n in order:
-            at = min(max(want[n][1], ax.bbox.y0), ax.bbox.y1)
-            places.append(max(at, places[-1] + high) if places else at)
-        places[-1] = min(places[-1], max(ax.bbox.y1, ax.bbox.y0 + high * (len(places) - 1)))
-        for k in range(len(places) - 2, -1, -1):  # down again, as far as those below have room
-            places[k] = min(places[k], places[k + 1] - high)
+        places = apart([y for _x, y in want], high, ax.bbox.y0, ax.bbox.y1)
         right, points = ax.bbox.x1, 72 / fig.dpi
-        for n, place in zip(order, places, strict=True):
-            text, (x, y) = named[n], want[n]
+        for text, (x, y), place in zip(named, want, places, strict=True):
             text.set_position((BESIDE, (place - y) * points))
             if abs(place - y) > 4 or right - x > BESIDE / points:
                 near = right + (BESIDE - 2) / points

@@ -175,7 +175,7 @@ def cells(path):
 
 # ---- the files ----
 def test_the_examples_in_the_files_run():
-    names = ("pages", "around", "editions", "methods", "figure", "results", "light", "weigh", "machines")
+    names = ("pages", "around", "editions", "methods", "results", "light", "weigh", "machines")
     files = [ROOT / f"workshop/site/{name}.py" for name in names]
     done = subprocess.run([sys.executable, "-m", "doctest", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 
 import numpy as np
 from forest import Axis, signed
 
+from tutorial_lib.plots import apart
+
 SIDE, LEFT, TOP, BELOW, APART = 220, 40, 6, 40, 17
 """Of a plot: how high it is, and the room around it; between the names of two lines."""
-
-
-def spread(places: Sequence[float], gap: float, high: float) -> list[float]:
-    """Places between 0 and ``high``, as near to those given as a ``gap`` between any two allows.
-
-    >>> spread([50, 51, 9], 10, 90), spread([89, 90], 10, 90)
-    ([45.5, 55.5, 9.0], [80.0, 90.0])
-    """
-    order, groups = np.argsort(places, kind="stable"), []
-    for n, place in enumerate(np.asarray(places, dtype=float)[order]):
-        groups.append((place - n * gap, 1))  # with all gaps taken out, places only may not fall
-        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
-            (one, m), (other, k) = groups[-2:]
-            groups[-2:] = [((m * one + k * other) / (m + k), m + k)]
-    found = np.repeat(*zip(*groups, strict=True)).clip(0, high - (len(order) - 1) * gap)
-    found[order] = found + gap * np.arange(len(order))
-    return found.tolist()
 
 
 def _svg(wide: float, inside: str) -> str:
@@ -73,7 +57,7 @@ def lines(z: np.ndarray) -> str:
         return SIDE * (1 - axis.at(score) / 100) + TOP
 
     x = np.linspace(LEFT, right, back + 1)
-    names = spread([at(line[-1]) - TOP for line in z], APART, SIDE)
+    names = apart([at(line[-1]) for line in z], APART, TOP, bottom)
     grid = "".join(
         f'<path d="M{LEFT} {at(number):.4g}H{right}"/>'
         + _text(LEFT - 7, at(number), signed(number), ' class="end"')
@@ -82,8 +66,8 @@ def lines(z: np.ndarray) -> str:
     ticks = "".join(_text(x[back - n], bottom + 14, signed(-n), ' class="mid"') for n in range(0, back, 10))
     drawn = "".join(
         f'<polyline points="{" ".join(f"{a:.4g},{at(b):.4g}" for a, b in zip(x, line, strict=True))}"/>'
-        f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name + TOP:.4g}"/>'
-        + _text(right + 18, name + TOP, f"head {head}")
+        f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name:.4g}"/>'
+        + _text(right + 18, name, f"head {head}")
         for head, (line, name) in enumerate(zip(z, names, strict=True), 1)
     )
     said = _text((LEFT + right) / 2, bottom + 31, "key − last query", ' class="mid"')

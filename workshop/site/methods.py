@@ -617,9 +617,10 @@ def equal_scores(page: Method):
 
 def to_see(page: Method) -> np.ndarray:
     """These scores, without those ahead where no model reads them."""
-    z = equal_scores(page)
-    ahead = torch.ones_like(z[0]).triu(1).bool() & torch.tensor(page.page in HIDDEN)
-    return z.masked_fill(ahead, torch.nan).numpy().astype(np.float64)
+    z = equal_scores(page).numpy().astype(np.float64)
+    if page.page in HIDDEN:
+        z[:, *np.triu_indices(LENGTH, 1)] = np.nan
+    return z
 
 
 def picture(name: str) -> str:
