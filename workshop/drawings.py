@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterator
 
 WIDE = 1160  # pixels of a slide
 ROOM = 420  # and so many of its height, where nobody says how much its words leave
-JOINS = "+−×÷=≠≤≥·→↑"  # what stands between two boxes has none
+JOINS = set("+−×÷=≠≤≥·→↑")  # what stands between two boxes has none
 ROLE = re.compile(r":(q|k|mix|new|off|bare)$")
 UNSAID = ("rule", "of")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
@@ -147,7 +147,7 @@ def _boxed(x: float, y: float, w: float, h: float, word: str, size: int) -> str:
         return _text(x + w / 2, y + h / 2, bare, " soft", min(size, 28))
     if bare in JOINS:
         return _text(x + w / 2, y + h / 2, word, " soft", size + 6)
-    return _box(x, y, w, h, _cut(word)[1]) + _text(x + w / 2, y + h / 2, word, size=size)
+    return _box(x, y, w, h, role) + _text(x + w / 2, y + h / 2, word, size=size)
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float, role: str = "", wide: float = 4) -> str:
@@ -199,7 +199,7 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     gap = 14
     lines = [[""] * row.get("shift", 0) + row["words"].split(" ") for row in rows]
     columns = [{_cut(line[n])[0] for line in lines if n < len(line)} - {""} for n in range(most)]
-    thin = [bool(column) and column <= set(JOINS) for column in columns]  # they hold no box
+    thin = [bool(column) and column <= JOINS for column in columns]  # they hold no box
     room, boxes = right - left - (56 + gap) * sum(thin), most - sum(thin)
     while boxes * (longest + gap) > room and size > 26:
         size, longest = size - 2, longest * (size - 2) / size
@@ -391,7 +391,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     return "".join(out), end, high + 6
 
 
-def _line(line: dict, room: float, **_) -> tuple[str, float, float]:
+def _line(line: dict, **_) -> tuple[str, float, float]:
     """A line of numbers: spans above it, marks that point to it, its ends below."""
     left, right, y = 30, WIDE - 40, 82.0
 
@@ -489,8 +489,7 @@ def _curves(
     below = top + tall + 30
     for tick in ticks or []:
         at, name = tick if isinstance(tick, list) else (tick, _minus(f"{tick:,}"))
-        half = _long(name, 26) / 2 if isinstance(tick, list) else 0
-        out.append(_text(max(along(at), half), below, name, " soft", 26))
+        out.append(_text(max(along(at), _long(name, 26) / 2), below, name, " soft", 26))
     out.append(_text(right, below + 6 + 32 * bool(ticks), label, " soft", 26, "end"))
     return "".join(out), WIDE, below + 26 + 32 * bool(ticks)
 

@@ -516,7 +516,6 @@ class Deck:
                     [self.notebook.quoted(slide.section, quote) for quote in quotes]
                     for quotes in (slide.show, slide.then)
                 ]
-                slide.blocks = [[_set_to(block, slide.dials) for block in each] for each in slide.blocks]
                 self._words_are_known(slide, n, asked)
                 self._results_are_asked_for(slide, n, asked)
                 _readable(slide, f"{self.plan.name}, slide {n}")
@@ -530,7 +529,7 @@ class Deck:
             self._translate(path)
         for slide in self.slides:
             slide.blocks = [
-                [untitled(block) if slide.head else block for block in _joined(blocks)]
+                [_set_to(untitled(block) if slide.head else block, slide.dials) for block in _joined(blocks)]
                 for blocks in slide.blocks
             ]
 
@@ -557,9 +556,7 @@ class Deck:
             common,
         )
         for slide in self.slides:
-            slide.blocks = [
-                [_set_to(there.quote(block), slide.dials) for block in blocks] for blocks in slide.blocks
-            ]
+            slide.blocks = [[there.quote(block) for block in blocks] for blocks in slide.blocks]
             slide.section, slide.say = there.heading(slide.section), common
             slide.ask, slide.expect, slide.do = map(say, (slide.ask, slide.expect, slide.do))
             slide.head, slide.draw = there.words(slide.head), drawings.said(slide.draw, there.words)

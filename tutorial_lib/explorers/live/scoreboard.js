@@ -148,10 +148,10 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? text(i, c) : speak`not measured`}`);
     return dot;
   }));
-  if (app.small) order.forEach(i => { // few have room for their names
+  if (app.small && order.length < 5) for (const i of order) { // few have room for their names
     const [cx, cy] = spots[sorted].found[i];
-    if (order.length < 5) pen.text({ x: cx + 16, y: cy, vc: 1, fs: 13, still: 1, translate: "no" }, board[i].name);
-  });
+    pen.text({ x: cx + 16, y: cy, vc: 1, fs: 13, still: 1, translate: "no" }, board[i].name);
+  }
   chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
   const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {
