@@ -239,6 +239,8 @@ def test_lines_have_their_names_at_their_ends():
     ys = {"one": [0, 1], "two": [1, 1.01], "three": [1, 1.02], "": [2, 3], "short": [1, float("nan")]}
     fig = plots.lines([0, 1], ys)
     at, again = ends(fig), ends(fig)
+    high = ends(plots.lines([0, 1], {"a": [0, 1], "b": [0, 1], "c": [0, 1]}))  # all at the upper edge
+    assert high["a"].y1 < high["b"].y0 and high["b"].y1 < high["c"].y0
     assert list(at) == ["one", "two", "three", "short"] and str(at) == str(again)
     assert not fig.axes[0].get_legend()
     edge = fig.axes[0].bbox.x1
