@@ -9,6 +9,7 @@ import statistics
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from course import verdicts
@@ -61,6 +62,7 @@ def test_a_page_is_whole(name):
     first = text.index("## The equation")
     assert ("data-live=" in text[:first]) == bool(page.live) != ("PICTURE OF IT" in text[:first])
     assert "<dt>Position enters</dt>" in text[:first]
+    assert bool(page.live) != bool(page.see), "an explorer, or what its picture shows"
     words = methods.equation(page)
     assert "```{math}" in words and re.search(rf"\*.*\b{page.year or '20..'}\b.*\*", words)
     headings = re.findall(r"^## (.*)$", text, re.M)
@@ -158,10 +160,12 @@ def test_no_formula_is_lost_where_a_block_is_broken_into_lines(name):
     def signs(text):
         return re.sub(r"\\(begin|end)\{aligned\}|\\q?quad|\\\\|[\s&,]", "", text)
 
-    for block in methods.equations(methods.METHODS[name])[0]:
+    for block, words in methods.equations(methods.METHODS[name])[0]:
         lines = methods.in_lines(block)
         assert signs("".join(lines)) == signs(block)
         assert all(line.count("{") == line.count("}") for line in lines)
+        assert methods.METHODS[name].formula or words[-6:] in methods.equation(methods.METHODS[name])
+        assert not words.endswith("**:")
 
 
 def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
@@ -181,7 +185,7 @@ def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
     row = re.search('"name">Shaw.*?"number">', results.family([claim("Not shown")]))[0]
     start, end, limit = (
         float(re.search(rf'<{tag} style="{name}:([\d.]+)%', row)[1])
-        for tag, name in (("i", "left"), ("i", "left:[\\d.]+%;width"), ("u", "left"))
+        for tag, name in (("i", "--at"), ("i", "--at:[\\d.]+%;--wide"), ("u", "--at"))
     )
     assert start < limit < start + end, "the interval has the limit in it"
 
@@ -251,13 +255,16 @@ def test_the_method_itself_has_a_row_and_its_nearest_stand_open():
     assert "RoPE + NTK-aware" in own
     for n, what in enumerate(("mean", "tail")):
         zero = re.findall(r"--zero:([\d.]+%)", own)[n]
-        assert f'<b style="left:{zero}">' in own
+        assert f'<b style="--at:{zero}">' in own
         rows = re.findall('<tr class="c-.*?</tr>', table.replace(own, ""))
         near = [row for row in rows if not re.search(f'data-far="[^"]*{what}', row)]
         numbers = {row: re.findall(r">([−+\d.]+|–)</td>", row)[n].replace("−", "-") for row in rows}
         values = [float(numbers[row]) for row in near]
         others = [float(numbers[row]) for row in rows if row not in near and numbers[row] != "–"]
         assert len(near) == methods.NEAREST and max(map(abs, values)) <= min(map(abs, others))
+        start, times = (float(re.search(rf"--{what}-{one}:([\d.]+)", table)[1]) for one in ("from", "times"))
+        finer = [times * (float(re.findall(r'<b style="--at:([\d.]+)', row)[n]) - start) for row in near]
+        assert min(finer) > 0 and max(finer) < 100 and max(finer) - min(finer) > 50, "they fill their axis"
 
 
 def test_a_method_has_a_card_at_its_place_and_the_place_an_anchor():
@@ -303,6 +310,14 @@ def test_the_picture_is_what_the_alternative_text_says(name):
     relative = all(methods.row(one).get("shift", 0) == 0 for one in methods.on_board(methods.METHODS[name]))
     if name not in ("nope", "swin", "two-axes"):  # two axes have no diagonals; fire hardly changes along them
         assert ("they are the same" in words) == (relative or name == "fire")
+
+
+@pytest.mark.parametrize("name", ["shaw", "deberta", "query-bias"])
+def test_from_where_a_page_says_all_distances_are_one(name):
+    page = methods.METHODS[name]
+    heads = methods.to_see(page)[:, -1, ::-1]
+    far = [min(k for k in range(methods.LENGTH) if np.ptp(head[k:]) < 1e-5) for head in heads]
+    assert set(far) == {int(re.search(r"[Ff]rom (\d+) back", page.see)[1])}
 
 
 @pytest.mark.parametrize("name", PAGES)

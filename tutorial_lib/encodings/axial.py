@@ -158,6 +158,7 @@ METHODS = [
         words=("axial", "axes", "image", "mrope", "m-rope", "2d"),
         code=(Sinusoidal2D.vectors, AxialFrequencies.cos_sin),
         make="AxialRotary(16)",
+        see="36 places in six rows: near is what is near in the grid.",
         year=2020,
         arxiv="2010.11929",
         source=(

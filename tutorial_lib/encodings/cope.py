@@ -89,6 +89,7 @@ METHODS = [
         words=("cope", "contextual"),
         code=(CoPE.counts, CoPE.content_bias),
         make="CoPE(16, 64)",
+        see="Equal words open equal gates, so distance alone counts.",
         year=2024,
         arxiv="2405.18719",
         row=Row(

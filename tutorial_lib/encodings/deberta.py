@@ -137,6 +137,7 @@ METHODS = [
         words=("deberta", "disentangled"),
         code=(DeBERTa.content_bias,),
         make="DeBERTa(4, 16, 12)",
+        see="From 12 back, all distances are one.",
         year=2020,
         arxiv="2006.03654",
         papers=("DeBERTa",),

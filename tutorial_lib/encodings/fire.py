@@ -80,6 +80,7 @@ METHODS = [
         words=("fire",),
         code=(FIRE.bias,),
         make="FIRE(4)",
+        see="Smooth curves that change most nearby.",
         year=2023,
         arxiv="2310.04418",
         row=Row(

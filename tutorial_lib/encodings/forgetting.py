@@ -106,6 +106,7 @@ METHODS = [
         words=("forgetting", "forget", "gate"),
         code=(Forgetting.log_gates, Forgetting.content_bias),
         make="Forgetting(4, 16)",
+        see="Equal words fade in straight lines, as in ALiBi.",
         year=2025,
         arxiv="2503.02130",
         row=Row(

@@ -127,6 +127,7 @@ METHODS = [
         words=("fusion", "add", "multiply", "concatenate"),
         code=(Add.embed, Multiply.embed, Concatenate.embed, PositionMatrix.embed),
         make="Multiply(Learned(64, 64, std=1.0))",
+        see="Tokens times random vectors: no distance stands out.",
         formula=r"$h=s\,e+p\qquad h=e\odot p\qquad h=[e;\,p]\qquad h=W_p\,e$",
         source=(
             "Adding, with the scale s = √d, is Vaswani et al. 2017, §3.4; the others come from no one paper."

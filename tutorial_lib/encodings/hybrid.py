@@ -17,7 +17,9 @@ and it cancels. With s_ij the content term,
           = \frac{\exp(a_i)\,\exp(e_{ij} - a_i)}{\exp(a_i) \sum_l \exp(e_{il} - a_i)}
           && \text{and } \exp(a_i) \text{ cancels,} \end{aligned}
 
-so both equal the relative bias alone, and nothing absolute is ever learned. What does work:
+so both equal the relative bias alone, and nothing absolute is ever learned.
+
+What does work:
 
 - absolute vectors on the input, beside a relative bias: that is ``Compose(Learned(512, 64), bias)``
   and needs no class;
@@ -247,6 +249,7 @@ METHODS = [
         words=("tupe",),
         code=(TUPE.project, TUPE.bias),
         make="TUPE(Sinusoidal(64), 4, 16)",
+        see="Places ask places: what a head sees changes with both, not with distance alone.",
         year=2021,
         arxiv="2006.15595",
         equation=TUPE,

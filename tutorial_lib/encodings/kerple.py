@@ -81,6 +81,7 @@ METHODS = [
         words=("kerple",),
         code=(KERPLE.of, _within),
         make="KERPLE(4)",
+        see="Steep at first, then ever flatter: each head has its own bend.",
         year=2022,
         arxiv="2205.09921",
         row=Row(

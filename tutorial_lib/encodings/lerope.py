@@ -65,6 +65,7 @@ METHODS = [
         words=("lerope", "learned rope", "learned frequencies"),
         code=(LeRoPE.theta, LeRoPE._cos_sin),
         make="LeRoPE(16)",
+        see="Waves as in RoPE, at speeds that training sets.",
         year=2026,
         arxiv="2607.10134",
         row=Row(

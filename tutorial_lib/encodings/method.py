@@ -51,6 +51,7 @@ class Method:
         words: what people type into a search.
         code: functions and methods that the page shows.
         make: how it is built for 4 heads of 16 channels, as you would write it.
+        see: what the picture of its scores shows, in a sentence, on a page without an explorer.
         year: of the paper; None where it comes from no single paper.
         arxiv: number of the paper.
         equation: the object whose docstring has the formula, if the module's does not.
@@ -76,6 +77,7 @@ class Method:
     words: tuple[str, ...] = ()
     code: tuple[Callable[..., Any], ...] = ()
     make: str = ""
+    see: str = ""
     year: int | None = None
     arxiv: str = ""
     equation: Any = None

@@ -85,6 +85,7 @@ METHODS = [
         words=("pope", "polar"),
         code=(PoPE.__init__, PoPE.rotate),
         make="PoPE(4, 16)",
+        see="Waves as in RoPE, and what a word is can't shift them.",
         year=2025,
         arxiv="2509.10534",
         row=Row(

@@ -92,6 +92,7 @@ METHODS = [
         words=("inkling", "query bias", "relative logits"),
         code=(QueryBias.by_distance, QueryBias.content_bias),
         make="QueryBias(4, 16, 32)",
+        see="Each head has a profile of its own, and nothing from 32 back.",
         year=2026,
         source="The released code of Inkling 2026; its table is that of Shaw et al. 2018, with a low rank.",
         row=Row(

@@ -5,8 +5,10 @@ Queries and keys are cut into pairs, and the pair t of position p is turned by t
 .. math:: \tilde q_m = R_m q_m, \quad \tilde k_n = R_n k_n, \quad
           \tilde q_m^\top \tilde k_n = q_m^\top R_{n-m} k_n, \qquad \theta_t = 10000^{-2t/d}
 
-so a score depends on positions only through their difference n − m. From top to bottom: θ, the angles, the
-rotation, and :class:`Rotary`, which turns the queries and keys of each layer; then what it can be asked for.
+so a score depends on positions only through their difference n − m.
+
+From top to bottom: θ, the angles, the rotation, and :class:`Rotary`, which turns the queries and keys of
+each layer; then what it can be asked for.
 
 Which channels form a pair is a convention, and weights trained with one do not fit the other:
 ``"interleaved"`` pairs (0, 1), (2, 3), … as in the paper, GPT-J and Meta's Llama code; ``"half"`` pairs

@@ -87,6 +87,7 @@ METHODS = [
         words=("sandwich",),
         code=(Sandwich.of, Sandwich._compressed),
         make="Sandwich(4)",
+        see="A fall in waves, in each head with its own strength.",
         year=2022,
         arxiv="2212.10356",
         row=Row(

@@ -157,7 +157,9 @@ class YaRN(Scaling):
               \sqrt{1/\tau} = 0.1 \ln s + 1
 
     A pair that turns more than β times within the trained length L stays, one that turns less than
-    α times is interpolated; between them γ is a ramp. **Paper and released code differ there**:
+    α times is interpolated; between them γ is a ramp.
+
+    **Paper and released code differ there**:
 
     - ``ramp="wavelength"``, the paper: linear in the number of turns :math:`r = L/\lambda_t`;
     - ``ramp="rounded index"``, the released code and Hugging Face: linear in the index t, between

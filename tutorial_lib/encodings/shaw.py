@@ -10,7 +10,9 @@ r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 201
 Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
 there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
 pair is looked up; the weights of all keys with the same vector are summed before they meet it.
-Nothing of size [L, L, d] is ever formed. What ``reach`` speeds up is in :mod:`tutorial_lib.fast_attention`.
+Nothing of size [L, L, d] is ever formed.
+
+What ``reach`` speeds up is in :mod:`tutorial_lib.fast_attention`.
 """
 
 from __future__ import annotations
@@ -97,6 +99,7 @@ METHODS = [
         words=("shaw",),
         code=(Shaw.clipped, Shaw.content_bias, Shaw.values),
         make="Shaw(16, 12)",
+        see="From 12 back, all distances are one.",
         year=2018,
         arxiv="1803.02155",
         row=Row(

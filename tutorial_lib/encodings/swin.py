@@ -144,6 +144,7 @@ METHODS = [
         words=("swin",),
         code=(window_index, SwinBias.of),
         make="SwinBias(4, (6, 6))",
+        see="36 places of a 6 × 6 window: a number for each step in rows and columns.",
         year=2021,
         arxiv="2103.14030",
         row=Row(

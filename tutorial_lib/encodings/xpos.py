@@ -129,6 +129,7 @@ METHODS = [
         words=("xpos",),
         code=(XPos.zeta, XPos.rotate, XPos.magnitudes, XPos._grow),
         make="XPos(16, scale_base=16.0)",
+        see="Waves as in RoPE, each crest below the one before.",
         year=2022,
         arxiv="2212.10554",
         row=Row(

@@ -49,28 +49,28 @@ def shades(z: np.ndarray, picture: str) -> str:
 
 
 def lines(z: np.ndarray) -> str:
-    """The scores of a query, a line for each head ``[H, L]``; the name of each stands at its end."""
-    right, bottom, back = LEFT + 250, TOP + SIDE, z.shape[1] - 1
+    """The scores of a query by distance, a line for each head ``[H, L]``, with its name at its end."""
+    right, bottom, far = LEFT + 250, TOP + SIDE, z.shape[1] - 1
     axis = Axis.over(z.ravel().tolist())
 
     def at(score: float) -> float:
         return SIDE * (1 - axis.at(score) / 100) + TOP
 
-    x = np.linspace(LEFT, right, back + 1)
+    x = np.linspace(LEFT, right, far + 1)
     names = apart([at(line[-1]) for line in z], APART, TOP, bottom)
     grid = "".join(
         f'<path d="M{LEFT} {at(number):.4g}H{right}"/>'
         + _text(LEFT - 7, at(number), signed(number), ' class="end"')
         for number in axis.numbers(6)
     )
-    ticks = "".join(_text(x[back - n], bottom + 14, signed(-n), ' class="mid"') for n in range(0, back, 10))
+    ticks = "".join(_text(x[n], bottom + 14, str(n), ' class="mid"') for n in range(0, far, 10))
     drawn = "".join(
         f'<polyline points="{" ".join(f"{a:.4g},{at(b):.4g}" for a, b in zip(x, line, strict=True))}"/>'
         f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name:.4g}"/>'
         + _text(right + 18, name, f"head {head}")
         for head, (line, name) in enumerate(zip(z, names, strict=True), 1)
     )
-    said = _text((LEFT + right) / 2, bottom + 31, "key − last query", ' class="mid"')
+    said = _text((LEFT + right) / 2, bottom + 31, "places back", ' class="mid"')
     return _svg(right + 70, f'<g class="grid">{grid}</g>{ticks}{said}<g class="heads">{drawn}</g>')
 
 

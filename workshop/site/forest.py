@@ -89,8 +89,8 @@ class Axis(NamedTuple):
 
         >>> Axis(0, 2).track(None, (1, 3)), Axis(0, 2).track(None, (2, 2), "td")
         ... # doctest: +NORMALIZE_WHITESPACE
-        ('<span class="track"><u style="left:50.0%;width:50.0%" data-from></u></span>',
-         '<td class="track"><u class="exact" style="left:100.0%;width:0.0%"></u></td>')
+        ('<span class="track"><u style="--at:50.0%;--wide:50.0%" data-from></u></span>',
+         '<td class="track"><u class="exact" style="--at:100.0%;--wide:0.0%"></u></td>')
         """
         zero = f' style="--zero:{self.at(0):.1f}%"' if self.low < 0 < self.high else ""
         inside = ""
@@ -98,12 +98,12 @@ class Axis(NamedTuple):
             left, right = map(self.at, ground)
             exact = ' class="exact"' * (right - left < 1)  # to be seen at all
             limits = " data-from" * (0 < left and not exact) + " data-to" * (right < 100 and not exact)
-            inside = f'<u{exact} style="left:{left:.1f}%;width:{right - left:.1f}%"{limits}></u>'
+            inside = f'<u{exact} style="--at:{left:.1f}%;--wide:{right - left:.1f}%"{limits}></u>'
         if its:
             mean, left, right = map(self.at, (its.mean, its.low, its.high))
-            inside += f'<i style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
+            inside += f'<i style="--at:{left:.1f}%;--wide:{right - left:.1f}%"></i>'
             if self.low <= its.mean <= self.high:
-                inside += f'<b style="left:{mean:.1f}%"></b>'
+                inside += f'<b style="--at:{mean:.1f}%"></b>'
             else:
                 inside += f"<em{' class=low>←' if its.mean < self.low else '>→'}</em>"
         return f'<{tag} class="track"{zero}>{inside}</{tag}>'

@@ -153,28 +153,37 @@ def computing(source: str) -> str:
     return re.sub(r"(:\n)\n+", r"\1", kept).rstrip()
 
 
-def equations(page: Method) -> tuple[list[str], str]:
-    """The formulas of a method's docstring, and the paper and equation that its first line names."""
+def equations(page: Method) -> tuple[list[tuple[str, str]], str]:
+    """The formulas of a method's docstring, each with the paragraph after it, and the source in line 1."""
     doc = inspect.getdoc(page.equation or sys.modules[page.code[0].__module__]) or ""
-    blocks = re.findall(r"^\.\. math::((?:.*\n?)(?:[ \t]+.*(?:\n|$)|\n(?=[ \t]))*)", doc, re.M)
+    blocks = re.finditer(r"^\.\. math::((?:.*\n?)(?:[ \t]+.*(?:\n|$)|\n(?=[ \t]))*)", doc, re.M)
     source = re.search(r"\(([^()]*\b20\d\d[^()]*)\)", doc.partition("\n\n")[0])
-    return [textwrap.dedent(block).strip() for block in blocks], source[1] if source else ""
+    found = [(textwrap.dedent(its[1]).strip(), doc[its.end() :].lstrip().split("\n\n")[0]) for its in blocks]
+    plain = [(block, "" if words.startswith("..") else words) for block, words in found]
+    return plain, source[1] if source else ""
 
 
 def equation(page: Method) -> str:
-    """All formulas of a page, and where they come from."""
+    """All formulas of a page with the words about them, and where they come from."""
     blocks, source = equations(page)
     source = page.source or source
     if page.formula or not blocks:
-        blocks = [line.strip("$") for line in ([page.formula] if page.formula else page.row.formula)]
-    blocks = [re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block) for block in blocks]  # a tag would centre it
-    lines = []
-    for block in blocks:
+        formulas = [page.formula] if page.formula else page.row.formula
+        blocks = [(line.strip("$"), "") for line in formulas]
+    text, lines = "", []
+    for block, words in blocks:
+        block = re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block)  # a tag would centre it
         number = re.search(r",?\s*\\qquad \(([^()]+)\)", block)  # at the right edge, beside the first line
         first, *more = in_lines(block.replace(number[0], "") if number else block)
         lines += [displayed(first, number[1] if number else ""), *map(displayed, more)]
-    text = '<div class="course-equation">\n\n' + "\n\n".join(lines) + "\n\n</div>"
-    return f"{text}\n\n*{source[0].upper()}{source[1:].rstrip('.')}.* The words around it: {api(page)}."
+        if words or (block, words) == blocks[-1]:
+            text += '<div class="course-equation">\n\n' + "\n\n".join(lines) + "\n\n</div>\n\n"
+            lines = []
+        if words:
+            words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
+            words = re.sub(r"(?<![\w`^])(\w{1,2})_([a-zθ\d]{1,2})\b", r"\1\ :sub:`\2`", words)
+            text += f"```{{eval-rst}}\n{words}\n```\n\n"
+    return f"{text}*{source[0].upper()}{source[1:].rstrip('.')}.* More: {api(page)}."
 
 
 def displayed(line: str, number: str = "") -> str:
@@ -492,15 +501,24 @@ def forest(page: Method) -> str:
         for where in ("At the trained length L", "At 16 L")
     )
     order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
+    near = {what: sorted(found, key=lambda one: abs(one.its.mean))[:NEAREST] for what, found in both.items()}
+    far = {name: [what for what in near if name not in {own, *dict(near[what])}] for name, _its in order}
     axes = {what: Axis.around([one.its for one in found], [0]) for what, found in both.items()}
-    lines = "".join(line(name, own, both, axes) for name, _its in order)
-    feet = "".join(f'<td class="axis">{axis.ticks(2)}</td><td></td>' for axis in axes.values())
+    lines = "".join(line(name, own, both, axes, far[name]) for name, _its in order)
+    feet = finer = ""
+    for what, axis in axes.items():
+        close = Axis.around([one.its for one in near[what]], [0])
+        left, right = axis.at(close.low), axis.at(close.high)
+        finer += f"--{what}-from:{left:.2f}%;--{what}-times:{100 / (right - left):.3f};"
+        ticks = f'<span class="near">{close.ticks(2)}</span><span>{axis.ticks(2)}</span>'
+        feet += f'<td class="axis">{ticks}</td><td></td>'
     return (
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
         f'<ul class="course-key">{key}</ul><div class="course-switch">{switch}'
         f'<label><input type="checkbox">all {len(order) - 1}</label></div>'
-        f'<table class="course-forest"><thead><tr><th scope="col">beside {called(own)}</th>{heads}</tr>'
+        f'<table class="course-forest" style="{finer}"><thead><tr>'
+        f'<th scope="col">beside {called(own)}</th>{heads}</tr>'
         f"</thead><tbody>{lines}</tbody><tfoot><tr><td></td>{feet}</tr></tfoot></table>\n```\n\n"
         "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
         "they say how another training of the same small model would come out, not another model. At 16 L "
@@ -509,16 +527,16 @@ def forest(page: Method) -> str:
     )
 
 
-def line(name: str, own: str, both: dict[str, list[Difference]], axes: dict[str, Axis]) -> str:
+def line(
+    name: str, own: str, both: dict[str, list[Difference]], axes: dict[str, Axis], far: list[str]
+) -> str:
     """A row of the table: for each length an interval and its mean; the method's own stands at zero.
 
-    It says for which lengths the encoding is none of the nearest.
+    It says for which lengths the encoding is ``far``: none of the nearest.
     """
-    cells, far = "", []
+    cells = ""
     for what, found in both.items():
         its = Interval(0, 0, 0) if name == own else dict(found).get(name)
-        near = sorted(found, key=lambda one: abs(one.its.mean))[:NEAREST]
-        far += [what] * (name not in {own, *(one.name for one in near)})
         mean, *ends = (signed(each, "+.2f") for each in (its.mean, its.low, its.high)) if its else ("–", "")
         title = f' title="{" to ".join(ends)}"' * (len(ends) == 2 and name != own)
         cells += f"{axes[what].track(its, tag='td')}<td{title}>{mean if name != own else 0}</td>"
@@ -616,28 +634,34 @@ def equal_scores(page: Method):
 
 
 def to_see(page: Method) -> np.ndarray:
-    """These scores, without those ahead where no model reads them."""
+    """These scores, minus that of the query's own place: softmax sees no more of them.
+
+    Those ahead are left out where no model reads them.
+    """
     z = equal_scores(page).numpy().astype(np.float64)
+    z -= np.diagonal(z, axis1=1, axis2=2)[..., None]
     if page.page in HIDDEN:
         z[:, *np.triu_indices(LENGTH, 1)] = np.nan
     return z
 
 
 def picture(name: str) -> str:
-    """The scores of the first head as a map, and those of the last query in each head as lines with names."""
+    """The scores of the first head as a map, and those of the last query over the distance of the key."""
     page = METHODS[name]
     z = to_see(page)
     panels = {
-        "Scores in head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
-        "The last query, in each head": figure.lines(z[:, -1]),
+        "Head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
+        "The last query": figure.lines(z[:, -1, ::-1]),
     }
     said = (
-        "What position alone does to the scores: every token is the same word, so all that you see comes "
-        "from the places."
+        "A score minus that of the query's own place. Every token is the same word: what you see is position."
     )
     if page.page in HIDDEN:
         said += " Keys after the query are hidden from it."
-    return f"```{{raw}} html\n{figure.figure(panels, alt(page), said, kind(name))}\n```"
+    if any(True for _weight in made(page).parameters()):
+        said += " Learned numbers are drawn at random here."
+    caption = f"<b>{page.see}</b> {said}"
+    return f"```{{raw}} html\n{figure.figure(panels, alt(page), caption, kind(name))}\n```"
 
 
 def alt(page: Method) -> str:
