@@ -324,6 +324,10 @@ def test_an_exercise_has_the_picture_of_its_lesson_and_marks_below_its_headings(
         worth = re.findall(r'<h2>(\S+ · .*?)<a .*?</h2>\s*<p class="course-worth">(.*?)</p>', text)
         assert [both[1] for both in worth] == [both[1] for both in asked] and len(asked) >= 6, path.name
         assert not re.search(r"<h2>[^<]*(?:points|★)", text), path.name
+        table = re.search("<tbody>.*?</tbody>", text, re.S)[0]
+        places = re.findall('<tr[^>]*><td[^>]*><p><a [^>]*href="#([^"]+)"', table)
+        headings = re.findall(r'<section id="([^"]+)">\n.*<h2>\S+ · ', text)
+        assert places == headings and len(places) == table.count("<tr"), path.name
 
 
 def test_a_record_has_a_page_and_the_index_all_verdicts(site):

@@ -329,10 +329,22 @@ def front_end(app):
     app.config.html_static_path.append(str(folder))
 
 
+def exercise(body: str, picture: str) -> str:
+    """With the picture of its lesson, and in its table a link to each question."""
+    asked = iter(re.findall(r'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>\S+ · ', body))
+    start, table, rest = re.split("(<tbody>.*?</tbody>)", body, maxsplit=1, flags=re.S)
+    table = re.sub(
+        r"(<tr[^>]*>\s*<td[^>]*>)(?:<p>)?(.*?)(?:</p>)?(?=</td>)",
+        lambda row: f'{row[1]}<p><a class="reference internal" href="#{next(asked)}">{row[2]}</a></p>',
+        table,
+    )
+    return start.replace("<p>", f"<p>{picture}", 1) + table + rest
+
+
 def alive(app, name, _template, context, _doctree):
     """A page with an explorer, or with something to answer, loads the script for it."""
-    if its := re.match(r"exercises/ex(\d\d)", name):  # the picture of its lesson
-        context["body"] = context["body"].replace("<p>", f"<p>{landing.picture(its[1])}", 1)
+    if its := re.match(r"exercises/ex(\d\d)", name):
+        context["body"] = exercise(context["body"], landing.picture(its[1]))
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
