@@ -250,6 +250,7 @@ PRINTED = re.compile(
     r'(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>)'
     r"<pre>(?:<span></span>)?([^<]*)</pre>(</div>\s*</div>)"
 )
+HEAD = r"(?:.{1,40}?[:：] ?|[^\d\s]\D{,38} (?=[-+−]?\d))(?=\S)"  # what ends with a colon, or at a number
 LISTS = re.compile(r"tensor\(|array\(|^ *\[", re.M)
 NUMBER = re.compile(r"(?:&lt; )?[-+–−±~]?(?:\d|\.\d|–$|-$|nan|inf)")
 
@@ -262,6 +263,9 @@ def printed(found: re.Match) -> str:
     >>> table = printed(PRINTED.search(box.format(f"<pre>the loss\n{lines}</pre>")))
     >>> re.findall("<pre>.*?</pre>|<th[ >].*?</th>", table)
     ['<pre>the loss</pre>', '<th></th>', '<th class="n">at 64</th>', '<th class="n">at 128</th>']
+    >>> words = lines.replace("at 64:", "near").replace("at 128:", "far away")
+    >>> re.findall("<th[ >].*?</th>", printed(PRINTED.search(box.format(f"<pre>{words}</pre>"))))
+    ['<th></th>', '<th class="n">near</th>', '<th class="n">far away</th>']
     >>> uneven = "name  one two\n" + lines + "shaw  at 64: 2.0  at 128:  2\n"
     >>> said = "".join(f"place  {n} to  {n}: saved\n" for n in range(3))
     >>> for text in ("a  1\nb  2\n", uneven, said):
@@ -290,7 +294,7 @@ def printed(found: re.Match) -> str:
             text += [line for line, _cells in block]
             continue
         columns = [list(column) for column in zip(*(cells for _line, cells in block), strict=True)]
-        said = [re.match("(.{1,40}?)[:：] ?(?=[^ ])", column[0]) for column in columns]
+        said = [re.match(HEAD, column[0]) for column in columns]
         told = [
             its and its[0] if its and all(cell.startswith(its[0]) for cell in column) else ""
             for its, column in zip(said, columns, strict=True)
