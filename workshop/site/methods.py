@@ -672,10 +672,11 @@ def alt(page: Method) -> str:
     seen = "along each diagonal they are the same" if tilted else "they change along the diagonals"
     seen = "position changes none of them" if flat else seen
     hidden = ", and keys after the query are left out" * (page.page in HIDDEN)
+    low, high = (signed(f(to_see(page)[0]), ".2g") for f in (np.nanmin, np.nanmax))
     return (
         f"Heat map beside lines. {page.title.partition(':')[0]}, a text of {LENGTH} equal tokens: the "
-        f"scores of head 1, query by key; {seen}{hidden}. "
-        f"Beside it those of the last query, in {HEADS} heads."
+        f"scores of head 1, query by key, {low} to {high} more than that of the query's own place; "
+        f"{seen}{hidden}. Beside it those of the last query by distance, in {HEADS} heads."
     )
 
 
