@@ -312,7 +312,7 @@ def findings(record: Record) -> list[Finding]:
             "RoPE as trained loses what lies beyond its length",
             "Chen et al. 2023, Table 1",
             "LLaMA 7B, perplexity 7.20 at 2048 as trained, over 1000 at 4096",
-            f"loss on a text read again, minus the loss without a copy: {near} nats without a gap. Share of "
+            f"loss on a text read again without a gap, minus that without a copy: {near} nats. Share of "
             f"this help that is left after a gap of {BEYOND:,}: {words(beyond, '.2f')}. Half is lost at a "
             f"distance of {words(reach['raw'], ',.0f')} tokens; the windows had {TRAINED:,} in the end, "
             "and few pairs of tokens are nearly as far apart as that",
@@ -424,7 +424,7 @@ def findings(record: Record) -> list[Finding]:
                 "pairs that turn less than once in training must not leave their range",
                 "distance of half the help over that of raw, against how much later the first angle is new: "
                 + "; ".join(
-                    f"{name} {ratios[name].mean:.2f} against {stretch(name):.2f}, as a share "
+                    f"{name} ({ratios[name].mean:.2f} against {stretch(name):.2f}), as a share "
                     + words(off[name], "+.2f")
                     for name in which
                 ),

@@ -199,7 +199,7 @@ def test_no_interval_of_a_record_is_left_out_of_its_row_and_no_word_out_of_its_p
             number = r"[-+]?[\d.,]+(?:e-\d+)?"
             here = claim.said("Measured here")
             given = re.findall(rf"({number})(?: ± {number})? \(({number}) to ({number})\)", here)
-            (row,) = (row for row in rows if f"<b>{html.escape(claim.text)}</b>" in row)
+            (row,) = (row for row in rows if f"<b>{results.bound(html.escape(claim.text))}</b>" in row)
             plain = row.replace("\u00a0×\u00a010", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
             shown = re.findall('class="number">([^ <]+) (.*?) ?<small>([^<]*)</small>', plain)
             assert len(shown) == (1 if claim.lone else len(given)), claim.text

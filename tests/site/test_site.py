@@ -322,9 +322,14 @@ def test_an_exercise_has_the_picture_of_its_lesson_and_marks_below_its_headings(
         assert text.count('class="course-drawn"') == text.count(landing.picture(number)) == 1, path.name
         asked = re.findall(r"## (\S+ · [^(\n]*?) \(([^\n]*?)\)", path.read_text(encoding="utf-8"))
         worth = re.findall(r'<h2>(\S+ · .*?)<a .*?</h2>\s*<p class="course-worth">(.*?)</p>', text)
-        assert [both[1] for both in worth] == [both[1] for both in asked] and len(asked) >= 6, path.name
-        assert not re.search(r"<h2>[^<]*(?:points|★)", text), path.name
         table = re.search("<tbody>.*?</tbody>", text, re.S)[0]
+        cells = [re.findall("<td.*?><p>(.*?)</p>", row) for row in table.split("<tr")[1:]]
+        said = [
+            f"{row[2]} · {row[3]} minutes · {re.sub('^★+, ', '', its[1])}"
+            for row, its in zip(cells, asked, strict=True)
+        ]
+        assert [both[1] for both in worth] == said and len(asked) >= 6, path.name
+        assert not re.search(r"<h2>[^<]*(?:points|★)", text), path.name
         places = re.findall('<tr[^>]*><td[^>]*><p><a [^>]*href="#([^"]+)"', table)
         headings = re.findall(r'<section id="([^"]+)">\n.*<h2>\S+ · ', text)
         assert places == headings and len(places) == table.count("<tr"), path.name

@@ -116,7 +116,7 @@ def wrong(app, name, _template, context, _doctree):
         context["body"] += f'<p class="course-note course-wrong">{link}</p>'
 
 
-SIDE = re.compile(r"(>\d\d · )[^<:：]+[:：]\s*")
+SIDE = re.compile(r">(\d\d) · [^<:：]+[:：]\s*(\W?\w)(?=(\w?))")
 """What each title of a side quest begins with: the head of their part says it, in any language."""
 GROUP = re.compile(
     r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">(.*?)</span></p>'
@@ -137,13 +137,30 @@ def groups(pages: str) -> str:
 
     def group(found: re.Match) -> str:
         here = " open" if ("current active" in found[2] if somewhere else not found.start()) else ""
-        titles = SIDE.sub(r"\1", found[2]) if found.start() else found[2]
+        titles = side_quests(found[2]) if found.start() else found[2]
         return f'<details class="course-group"{here}><summary>{found[1]}</summary>{titles}</details>'
 
     somewhere = "current active" in pages
     next_one = f'<p class="course-next" hidden>{_("Next for you")}<br><a href="#"></a></p>'
     made = GROUP.sub(group, pages.strip())
     return next_one + made if made else made
+
+
+def side_quests(titles: str) -> str:
+    """Their list: the number of a lesson stands once, beside its first side quest.
+
+    >>> side_quests("<a>04 · Side quest: axes</a><a>04 · Side quest: xPos</a><a>06 · Side quest: bugs</a>")
+    '<a><i>04</i>Axes</a><a><i></i>xPos</a><a><i>06</i>Bugs</a>'
+    """
+    said = set()
+
+    def short(found: re.Match) -> str:
+        number, first, second = found.groups()
+        shown = "" if number in said else number
+        said.add(number)
+        return f"><i>{shown}</i>{first if second.isupper() else first.upper()}"
+
+    return SIDE.sub(short, titles)
 
 
 def beside(_app, _page, _template, context, _doctree):

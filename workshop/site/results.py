@@ -351,7 +351,12 @@ def in_words(text: str) -> str:
     >>> in_words("read at 4 L, at distance 0")
     'read at\\xa04\\xa0L, at distance\\xa00'
     """
-    return re.sub(r" (?=L\b|=)|(?<=[a-z=]) (?=\d)", "\u00a0", html.escape(minus(spoken(text))))
+    return bound(html.escape(minus(spoken(text))))
+
+
+def bound(text: str) -> str:
+    """The same, with what a line does not tear apart."""
+    return re.sub(r" (?=L\b|=)|(?<=[a-z=]) (?=\d)", "\u00a0", text.replace("NTK-a", "NTK\u2011a"))
 
 
 def places(found: re.Match) -> str:
@@ -453,7 +458,7 @@ def row(claim: Claim, group: list[Claim], said: tuple[str, ...] = ()) -> str:
     return (
         f'<details class="course-row" data-sign="{claim.sign}"{opened}><summary>'
         f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
-        f'<span class="what{" whole" * (not claim.lone)}"><b>{html.escape(claim.text)}</b> '
+        f'<span class="what{" whole" * (not claim.lone)}"><b>{bound(html.escape(claim.text))}</b> '
         f"<small>{'</small> <small>'.join(below)}</small></span>{strips}</summary>\n\n"
         f"{claim.words}\n</details>\n\n"
     )
@@ -591,6 +596,7 @@ def page(slug: str) -> str:
     command, setup, *tables = top.strip().split("\n\n", 2)
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
     again, where = re.fullmatch(r"`(.+?)`\s*—\s*(.+)", command, re.S).groups()
+    short, *more = re.split(r"(?<=\.) (?=[A-Z])", setup, maxsplit=1)  # what comes first, and where it is from
     shown = "".join(map(family, families(record.claims)))
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
@@ -599,5 +605,5 @@ def page(slug: str) -> str:
         "[All records](../docs/results.md)\u00a0· [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{key(shown)}{shown}"
         f"{numbers}\n## Measure it again\n\n```sh\n{again}\n```\n\n"
-        f'<div class="course-note">\n\n{where}\n\n</div>\n'
+        f'<div class="course-note">\n\n{" ".join([*more, where])}\n\n</div>\n'
     )
