@@ -11,7 +11,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
                                                     # or values = [[0.9, 0.1], [0.2, 0.8]], as measured,
                                                     # and across = "cat chases", if columns have other words;
-                                                    # down = "queries", top = "keys": what both are
+                                                    # down = "queries", top = "keys": what both are;
+                                                    # ring = [-1, "$r$ = −1:mix"]: a diagonal, and its name
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
@@ -350,7 +351,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         above = grid.get("across", grid.get("words", "")).split()
         label = max((_long(name, 26) for name in names), default=0) + 16
         widest = (apart - label - down - 50) / across
-        tall = min(widest, (room - 104 - top) / n, 84)
+        tall = min(widest, (room - 50 - top - 54 * any("name" in each for each in grids)) / n, 84)
         longest = max((_long(name, 26) for name in above), default=0) + 16
         wide = min(max(tall, label, longest), widest)  # a column has room for its word
         half = _long(grid.get("name", ""), 28) / 2 - across * wide / 2  # how far its name sticks out
@@ -382,6 +383,12 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
                 )
                 if value is not None and tall > 44 and (value or "rule" in grid):
                     out.append(_text(x + wide / 2, y + tall / 2, _minus(f"{value}"), "", 26))
+        if "ring" in grid:
+            offset, label = grid["ring"]
+            for i in range(max(0, -offset), min(n, across - offset)):
+                x, y = x0 + (i + offset) * wide, y0 + i * tall
+                out.append(f'<rect class="ring" x="{x}" y="{y}" width="{wide}" height="{tall}" rx="7"/>')
+            out.append(_text(x0 + across * wide + 20, y + tall / 2, label, "", 30, "start"))
         bottom = y0 + n * tall
         if name := grid.get("name"):
             out.append(_text(x0 + across * wide / 2, bottom + 34, name, " soft", 28))

@@ -105,7 +105,7 @@ def fit(cell: dict) -> None:
     defined = "" if re.search("^import|^from", source, re.M) else ", ".join(DEFINED.findall(source))
     folded = {
         "answer": (_("Show the answer"), _("Hide it again")),
-        "tools": (named[1] if named else defined or _("The tools"),) * 2,
+        "tools": (named[1] if named else ": ".join(filter(None, (_("The tools"), defined))),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:

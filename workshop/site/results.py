@@ -596,7 +596,7 @@ def page(slug: str) -> str:
     command, setup, *tables = top.strip().split("\n\n", 2)
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
     again, where = re.fullmatch(r"`(.+?)`\s*—\s*(.+)", command, re.S).groups()
-    short, *more = re.split(r"(?<=\.) (?=[A-Z])", setup, maxsplit=1)  # what comes first, and where it is from
+    short, *more = re.split(r"(?<=\.)\s(?=[A-Z])", setup, maxsplit=1)  # what was done; where it is from
     shown = "".join(map(family, families(record.claims)))
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
