@@ -68,13 +68,13 @@ TONES = dict(
 """These colours on white."""
 
 FAMILIES = {
-    "relative": "by distance",
-    "rope": "turned",
-    "alibi": "by decay",
-    "sinusoidal": "sinusoids",
-    "learned": "a table of positions",
-    "hybrid": "several at once",
-    "none": "no positions",
+    "relative": _("by distance"),
+    "rope": _("turned"),
+    "alibi": _("by decay"),
+    "sinusoidal": _("sinusoids"),
+    "learned": _("a table of positions"),
+    "hybrid": _("several at once"),
+    "none": _("no positions"),
 }
 """What methods of one colour have in common, in two words."""
 
@@ -485,6 +485,12 @@ def told_apart(rows: list[Difference], own: str) -> str:
     )
 
 
+def key(known: Iterable[str] = FAMILIES) -> str:
+    """What the colours mean."""
+    entries = (f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in known)
+    return f'<ul class="course-key">{"".join(entries)}</ul>'
+
+
 def forest(page: Method) -> str:
     """All other encodings beside the first method of a page that was trained: a table of intervals."""
     own = next((name for name in on_board(page) if beside(name)["mean"]), None)
@@ -495,7 +501,6 @@ def forest(page: Method) -> str:
         f'<label><input type="radio" name="forest" value="{what}"{checked}>{where}</label>'
         for what, checked, where in (("mean", " checked", "At L"), ("tail", "", "At 16 L"))
     )
-    key = "".join(f'<li class="c-{name}">{said}</li>' for name, said in FAMILIES.items() if name in known)
     heads = "".join(
         f'<th scope="col" colspan="2"><b>{where}</b> <span>← better</span> <span>worse →</span></th>'
         for where in ("At the trained length L", "At 16 L")
@@ -515,7 +520,7 @@ def forest(page: Method) -> str:
     return (
         f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
         f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
-        f'<ul class="course-key">{key}</ul><div class="course-switch">{switch}'
+        f'{key(known)}<div class="course-switch">{switch}'
         f'<label><input type="checkbox">all {len(order) - 1}</label></div>'
         f'<table class="course-forest" style="{finer}"><thead><tr>'
         f'<th scope="col">beside {called(own)}</th>{heads}</tr>'
@@ -784,7 +789,8 @@ def path() -> str:
         if door in by_place()
     )
     said = _("On the cards: how position alone changes the scores of equal tokens, query by key.")
-    return f'```{{raw}} html\n<ol class="course-path">{steps}</ol>\n<p class="course-note">{said}</p>\n```'
+    note = f'<p class="course-note">{said}</p>{key()}'
+    return f'```{{raw}} html\n<ol class="course-path">{steps}</ol>\n{note}\n```'
 
 
 def _squares(several: Iterable[tuple[int, int, str, float]]) -> str:
