@@ -332,7 +332,8 @@ def front_end(app):
 def exercise(body: str, picture: str) -> str:
     """With the picture of its lesson; its table leads to each question, which says its level and minutes."""
     start, table, rest = re.split("(<table.*?</table>)", body, maxsplit=1, flags=re.S)
-    asked = re.findall(r'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>(\S+) · ', rest)
+    worth = r'.*</h2>\s*<p class="course-worth">'  # what is worth nothing is no question
+    asked = re.findall(rf'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>(\S+) · {worth}', rest)
     head, *rows = table.split("<tr")[1:]
     minutes = re.findall("<th.*?><p>(.*?)</p>", head)[3]
     for row, (place, number) in zip(rows, asked, strict=True):
