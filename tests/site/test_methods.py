@@ -62,7 +62,7 @@ def test_a_page_is_whole(name):
     first = text.index("## The equation")
     assert ("data-live=" in text[:first]) == bool(page.live) != ("PICTURE OF IT" in text[:first])
     assert "<dt>Position enters</dt>" in text[:first]
-    assert bool(page.live) != bool(page.see), "an explorer, or what its picture shows"
+    assert not (page.live and page.see), "an explorer, or what its picture shows"
     words = methods.equation(page)
     assert "```{math}" in words and re.search(rf"\*.*\b{page.year or '20..'}\b.*\*", words)
     headings = re.findall(r"^## (.*)$", text, re.M)

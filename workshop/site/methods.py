@@ -665,7 +665,7 @@ def picture(name: str) -> str:
         said += " Keys after the query are hidden from it."
     if any(True for _weight in made(page).parameters()):
         said += " Learned numbers are drawn at random here."
-    caption = f"<b>{page.see}</b> {said}"
+    caption = f"<b>{page.see}</b> " * bool(page.see) + said
     return f"```{{raw}} html\n{figure.figure(panels, alt(page), caption, kind(name))}\n```"
 
 
