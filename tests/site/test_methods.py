@@ -160,11 +160,15 @@ def test_no_formula_is_lost_where_a_block_is_broken_into_lines(name):
     def signs(text):
         return re.sub(r"\\(begin|end)\{aligned\}|\\q?quad|\\\\|[\s&,]", "", text)
 
-    for block, words in methods.equations(methods.METHODS[name])[0]:
+    page = methods.METHODS[name]
+    said = methods.equation(page)
+    found = methods.equations(page)[0]
+    assert said.count("```{eval-rst}") == sum(bool(words) for _block, words in found) * (not page.formula)
+    for block, words in found:
         lines = methods.in_lines(block)
         assert signs("".join(lines)) == signs(block)
         assert all(line.count("{") == line.count("}") for line in lines)
-        assert methods.METHODS[name].formula or words[-6:] in methods.equation(methods.METHODS[name])
+        assert page.formula or words[-6:] in said
         assert not words.endswith("**:")
 
 
@@ -194,6 +198,8 @@ def test_no_interval_of_a_record_is_left_out_of_its_row_and_no_word_out_of_its_p
     """What "Measured here" says of a claim, counted here on its own: all of it, or the one that decides."""
     for slug, record in results.records().items():
         page = results.page(slug)
+        setup = record.text.strip().split("\n\n")[1]
+        assert all(page.count(said) == 1 for said in re.split(r"(?<=\.)\s(?=[A-Z])", setup)), slug
         rows = re.findall('<details class="course-row".*?</details>', page, re.S)
         for claim in record.claims:
             number = r"[-+]?[\d.,]+(?:e-\d+)?"

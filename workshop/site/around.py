@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cards
 import editions
+import light
 import methods
 from sphinx import addnodes
 
@@ -158,7 +159,7 @@ def side_quests(titles: str) -> str:
         number, first, second = found.groups()
         shown = "" if number in said else number
         said.add(number)
-        return f"><i>{shown}</i>{first if second.isupper() else first.upper()}"
+        return f"><i>{shown}</i>{light.capital(first, second)}"
 
     return SIDE.sub(short, titles)
 

@@ -479,6 +479,11 @@ WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span><
 QUEST = re.compile(r'<h1>(\d\d · [^:：<]+)[:：] ?(\w)(?=([^<]?)(?:(?!</h1>).)*class="headerlink")')
 
 
+def capital(first: str, second: str) -> str:
+    """How a title begins, by its first letter and the next: large, but in xPos."""
+    return first if second.isupper() else first.upper()
+
+
 def quest(found: re.Match) -> str:
     """The title of a side quest, and above it that it is one.
 
@@ -488,8 +493,7 @@ def quest(found: re.Match) -> str:
     >>> QUEST.sub(quest, title.format("06", "xPos"))[39:48]
     '</p><h1>x'
     """
-    first = found[2] if found[3].isupper() else found[2].upper()  # xPos
-    return f'<p class="course-quest">{found[1]}</p><h1>{first}'
+    return f'<p class="course-quest">{found[1]}</p><h1>{capital(found[2], found[3])}'
 
 
 def sheet(text: str) -> str:

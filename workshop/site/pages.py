@@ -332,16 +332,16 @@ def front_end(app):
 def exercise(body: str, picture: str) -> str:
     """With the picture of its lesson; its table leads to each question, which says its level and minutes."""
     start, table, rest = re.split("(<table.*?</table>)", body, maxsplit=1, flags=re.S)
-    worth = r'.*</h2>\s*<p class="course-worth">'  # what is worth nothing is no question
-    asked = re.findall(rf'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>(\S+) · {worth}', rest)
+    worth = r'<p class="course-worth">'  # what is worth nothing is no question
+    asked = re.findall(rf'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>(\S+) · .*</h2>\s*{worth}', rest)
     head, *rows = table.split("<tr")[1:]
     minutes = re.findall("<th.*?><p>(.*?)</p>", head)[3]
     for row, (place, number) in zip(rows, asked, strict=True):
         name, _what, level, time, _points = re.findall("<td.*?>(?:<p>)?(.*?)(?:</p>)?</td>", row)
         link = f'<a class="reference internal" href="#{place}">{number} · {name}</a>'
         table = table.replace(row, row.replace(name, link, 1))
-        worth = re.compile(rf'(<section id="{place}">.*?<p class="course-worth">)(?:★+[,，] ?)?', re.S)
-        rest = worth.sub(rf"\1{level} · {time} {minutes} · ", rest, count=1)
+        stars = re.compile(rf'(<section id="{place}">.*?{worth})(?:★+[,，] ?)?', re.S)
+        rest = stars.sub(rf"\1{level} · {time} {minutes} · ", rest, count=1)
     return start.replace("<p>", f"<p>{picture}", 1) + table + rest
 
 

@@ -601,7 +601,7 @@ def page(slug: str) -> str:
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
     return (
         f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.claims, words=True)}\n\n"
-        f'<div class="course-note">\n\n{setup} '
+        f'<div class="course-note">\n\n{short} '
         "[All records](../docs/results.md)\u00a0· [how to read a verdict]"
         f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{key(shown)}{shown}"
         f"{numbers}\n## Measure it again\n\n```sh\n{again}\n```\n\n"
