@@ -140,8 +140,9 @@ def _numbers(values) -> np.ndarray:
 
 
 def _written(number: float, form: str) -> str:
-    """A number as it is printed, with a minus and no hyphen."""
-    return format(number, form).replace("-", "\N{MINUS SIGN}")
+    """A number as it is printed, with a minus and no hyphen; what rounds to 0 has no sign."""
+    text = format(number, form)
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
 @styled
@@ -431,6 +432,52 @@ def _spread(fig: Figure) -> None:
                 )
 
 
+def _rows(ax: Axes, means: Mapping[str, float], spread, values: str | None, bar=False, colour="") -> None:
+    """A mark in its encoding's colour for each row, the first on top, with its interval and its number."""
+    named = [colours.encoding(colour or label) for label in means]
+    other = colours.OTHER if len({*named} - {"", "none"}) else colours.ROLES["query"]
+    for y, (label, name) in enumerate(zip(means, named, strict=True)):
+        mean = float(_numbers(means[label]))
+        low, high = map(float, _numbers((spread or {}).get(label, (mean, mean))))
+        colour = colours.ENCODINGS.get(name, other)
+        if bar:
+            ax.barh(y, mean, color=colour.light, alpha=0.22, height=0.5, linewidth=0)
+        ax.plot([low, high], [y, y], color=colour.light, linewidth=3, linestyle="-", solid_capstyle="butt")
+        ax.plot([mean], [y], colour.mark if name else "o", color=colour.light, markersize=9, clip_on=False)
+        if values is not None:
+            left = mean < 0  # a negative number stands on its left: no line at 0 crosses it
+            ax.annotate(
+                _written(mean, values),
+                (min(low, mean) if left else max(high, mean), y),
+                xytext=(-9 if left else 9, 0),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                va="center",
+                fontsize=12,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # a level may pass behind it
+            )
+    ax.set_yticks(range(len(means)), list(map(_, means)))
+    ax.tick_params(axis="y", length=0, pad=11)  # a mark at 0 stands clear of its name
+    ax.set_ylim(-0.6, len(means) - 0.4)
+    ax.yaxis.set_inverted(True)  # set, not toggled: axes that share it would flip it back
+    ax.grid(False, axis="y")
+    ax.margins(x=0.18 if min(means.values(), default=0) < 0 else 0.12)
+
+
+def _level(ax: Axes, text: str, at: float, side: str = "center") -> None:
+    """A line that rows are compared with, named above it."""
+    ax.axvline(at, color="#2d2e30", linewidth=1.5, linestyle="-", zorder=0.5)
+    ax.annotate(
+        text,
+        (at, 1.01),
+        xycoords=("data", "axes fraction"),
+        ha=side,
+        va="bottom",
+        fontsize=12,
+        color="0.25",
+    )
+
+
 @styled
 def forest(
     means: Mapping[str, float],
@@ -450,40 +497,12 @@ def forest(
     with; ``better`` says on which side of it, ``"left"`` or ``"right"``, a row is better.
     """
     fig, ax = _axes(ax, size)
-    for y, (label, mean) in enumerate(means.items()):
-        low, high = (float(_numbers(edge)) for edge in spread[label])
-        colour = colours.ENCODINGS.get(colours.encoding(label), colours.OTHER)
-        ax.plot([low, high], [y, y], color=colour.light, linewidth=3, linestyle="-", solid_capstyle="butt")
-        ax.plot([float(_numbers(mean))], [y], colour.mark, color=colour.light, markersize=9)
-        if values is not None:
-            number = float(_numbers(mean))
-            left = number < 0  # a negative number stands on its left: no line at 0 crosses it
-            ax.annotate(
-                _written(number, values),
-                (min(low, number) if left else max(high, number), y),
-                xytext=(-9 if left else 9, 0),
-                textcoords="offset points",
-                ha="right" if left else "left",
-                va="center",
-                fontsize=12,
-            )
+    _rows(ax, means, spread, values)
     if level is not None:
-        ax.axvline(level[1], color="#2d2e30", linewidth=1.5, zorder=0)
-        arrow = {"left": f"← {_('better')}   {_(level[0])}", "right": f"{_(level[0])}   {_('better')} →"}
-        ax.annotate(
-            arrow.get(better, _(level[0])),
-            (level[1], 1.01),
-            xycoords=("data", "axes fraction"),
-            ha={"left": "right", "right": "left"}.get(better, "center"),
-            va="bottom",
-            fontsize=12,
-            color="0.25",
-        )
-    ax.set_yticks(range(len(means)), list(map(_, means)))
-    ax.set_ylim(-0.6, len(means) - 0.4)
-    ax.yaxis.set_inverted(True)
-    ax.grid(False, axis="y")
-    ax.margins(x=0.18 if min(means.values(), default=0) < 0 else 0.12)
+        text = _(level[0])
+        arrow = {"left": f"← {_('better')}   {text}", "right": f"{text}   {_('better')} →"}
+        sides = {"left": "right", "right": "left"}
+        _level(ax, arrow.get(better, text), level[1], sides.get(better, "center"))
     ax.set_xlabel(_(xlabel))
     _titled(ax, _(title), pad=24 if level else None)
     return fig
@@ -596,53 +615,19 @@ def bars(
     levels: Mapping[str, float] | None = None,
     values: str | None = ".2f",
     xlim: tuple[float, float] | None = None,
+    colour: str = "",
     size: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Horizontal bars, the first on top; ``spread`` maps a label to ``(low, high)``.
+    """Horizontal bars that end in a mark, the first on top; ``spread`` maps a label to ``(low, high)``.
 
-    ``levels`` maps a text to the place of a dotted reference line.
+    ``levels`` maps a text to the place of a reference line. A row has the colour of the encoding that its
+    label names, or that ``colour`` does.
     """
     fig, ax = _axes(ax, size)
-    names, numbers = list(heights), _numbers(list(heights.values()))
-    at = np.arange(len(names))
-    ax.barh(at, numbers, color="#0072B2", height=0.65)
-    if spread:
-        low, high = _numbers([spread[name] for name in names]).T
-        ax.errorbar(
-            numbers,
-            at,
-            xerr=np.maximum(0, [numbers - low, high - numbers]),
-            fmt="none",
-            ecolor="black",
-            capsize=5,
-        )
+    _rows(ax, heights, spread, values, True, colour)
     for text, level in (levels or {}).items():
-        ax.axvline(level, color="0.35", linestyle=":", linewidth=2, path_effects=HALO)
-        ax.annotate(
-            _(text),
-            (level, 1.01),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=12,
-            color="0.25",
-        )
-    if values is not None:
-        edges = _numbers([spread[name][1] for name in names]) if spread else numbers
-        for y, edge, number in zip(at, np.maximum(edges, numbers), numbers, strict=True):
-            ax.annotate(
-                _written(number, values),
-                (max(edge, 0), y),
-                xytext=(6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=12,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},  # a level may pass behind it
-            )
-    ax.set_yticks(at, list(map(_, names)))
-    ax.yaxis.set_inverted(True)  # set, not toggled: axes that share it would flip it back
-    ax.grid(False, axis="y")
+        _level(ax, _(text), level)
     if xlim is not None:
         ax.set_xlim(*xlim)
     ax.set_xlabel(_(xlabel))

@@ -95,37 +95,39 @@ def zeros(dim: int) -> int:
     return int((sinusoidal(torch.tensor(0), dim) == 0).sum())
 
 
-def _label(cell: dict) -> str:
-    return _("{fusion}: {vectors}").format(fusion=_(cell["fusion"]), vectors=_(cell["vectors"]))
-
-
 def figure(record: Record):
-    fig, axes = plots.panels(1, 2, size=(13.5, 6), sharey=True)
-    titles = _("steps to a loss of {loss}").format(loss=TARGET), _("loss at the end")
-    for ax, name, title, form in zip(axes, ("steps", "loss"), titles, (".0f", ".2f"), strict=True):
-        got = {_label(cell): record.values(name, **cell) for cell in record.cells()}
-        top = 1.2 * max(max(values) for values in got.values())
+    """How soon each form learns: a panel for each kind of vectors, a row for each operator."""
+    fig, axes = plots.panels(1, len(VECTORS), size=(13.5, 4), sharex=True, sharey=True)
+    ends, operators = record.settings["steps"], [*FUSIONS, "matrix"]
+    for ax, vectors in zip(axes, VECTORS, strict=True):
+        got = {of: steps for of in operators if (steps := _steps(record).get((of, vectors)))}
         plots.bars(
-            {label: statistics.fmean(values) for label, values in got.items()},
-            spread={label: (min(values), max(values)) for label, values in got.items()},
+            {of: statistics.fmean(steps) for of, steps in got.items()},
+            spread={of: (min(steps), max(steps)) for of, steps in got.items()},
+            colour=vectors,
             ax=ax,
-            title=title,
-            xlabel=_("steps") if name == "steps" else _("nats"),
-            values=form,
-            xlim=(0, top),
+            title=_(vectors),
+            xlabel=_("steps to a loss of {loss}").format(loss=TARGET),
+            levels={_("{ends}: not learned").format(ends=ends): ends},
+            values=".0f",
+            xlim=(0, 1.25 * ends),
         )
-    axes[0].axvline(record.settings["steps"], color="0.35", linestyle=":")
+    axes[0].set_ylim(len(operators) - 0.4, -0.6)
     return fig
+
+
+def _steps(record: Record) -> dict[tuple[str, str], list[float]]:
+    return {(each["fusion"], each["vectors"]): record.values("steps", **each) for each in record.cells()}
 
 
 def alt(record: Record) -> str:
     """What the figure shows, in a sentence."""
-    steps = {_label(cell): record.values("steps", **cell) for cell in record.cells()}
-    ends = record.settings["steps"]
+    steps, ends = _steps(record), record.settings["steps"]
     said = []
-    for label, each in sorted(steps.items(), key=lambda x: statistics.fmean(x[1])):
+    for (fusion, vectors), each in sorted(steps.items(), key=lambda x: statistics.fmean(x[1])):
         if min(each) < ends:
             mean = f"{statistics.fmean(each):.0f}"  # a lower bound if one of the runs did not get there
+            label = _("{fusion}: {vectors}").format(fusion=_(fusion), vectors=_(vectors))
             said.append(f"{label} " + (_("at least {n}").format(n=mean) if max(each) >= ends else mean))
     learned = _(", ").join(said)
     return _(

@@ -303,6 +303,27 @@ def test_bars_start_at_the_top():
     assert ax.texts[0].xy == (2, 0)  # the number stands clear of the whisker
 
 
+def test_a_bar_has_the_colour_of_its_encoding():
+    """Its own, or that of all rows; what is none is grey beside encodings, and blue where there are none."""
+
+    def drawn(*names, **options):
+        ends = plots.bars(dict.fromkeys(names, -0.001), **options).axes[0]
+        assert {text.get_text() for text in ends.texts} == {"0.00"}  # and not −0.00
+        return [bar.get_facecolor()[:3] for bar in ends.patches]
+
+    alibi, learned, blue, grey = (
+        matplotlib.colors.to_rgb(colour.light)
+        for colour in (
+            colours.ENCODINGS["alibi"],
+            colours.ENCODINGS["learned"],
+            colours.ROLES["query"],
+            colours.OTHER,
+        )
+    )
+    assert drawn("ALiBi", "loss") == [alibi, grey] and drawn("add", "loss") == [blue, blue]
+    assert drawn("add", "matrix", colour="learned") == [learned, learned]
+
+
 # ---- other languages ----
 def test_the_font_of_other_languages_changes_no_english_figure(draw, monkeypatch):
     assert plots.FAMILIES == ["Open Sans", "DejaVu Sans", font.FAMILY]
