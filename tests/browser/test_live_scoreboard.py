@@ -117,3 +117,26 @@ def test_nothing_left_is_said_and_can_be_undone(visit, hands):
     hands.rest(page)
     assert page.evaluate(NAMES) == ["shaw"]
     assert page.locator(".lv-board tr.lv-a").count() == 1
+
+
+def test_three_stand_at_their_numbers_and_are_dragged(visit, hands):
+    """The best at the top of each column, by name; nothing else is drawn there."""
+    page = visit("scoreboard", "?live=scoreboard&which=three")
+    short = {"alibi": "ALiBi", "t5": "T5", "rotary": "RoPE"}
+    words = page.locator(".lv-board svg text[translate=no]").all_text_contents()
+    columns = ["time", "loss", "tail", "won"]
+    assert words == [
+        f"{short[name]}\u2002{shown(key, rows()[name][key])}".replace("-", "−")
+        for name in filtered(hands.params(page) | {"sort": "tail"})
+        for key in columns
+    ]
+    heights = page.evaluate("""() => [...document.querySelectorAll('.lv-board svg circle[style]')].map(dot =>
+        +dot.getAttribute('cy'))""")
+    names = filtered(hands.params(page))
+    for c, key in enumerate(columns):
+        up = dict(zip(names, [-y for y in heights[c::4]], strict=True))
+        sign = 1 if key == "won" else -1
+        assert sorted(names, key=up.get) == sorted(names, key=lambda name: sign * rows()[name][key]), key
+    first, last = (page.locator(f".lv-grip[data-key={key}]") for key in ("row", "other"))
+    hands.pull(page, first, 0, last.bounding_box()["y"] - first.bounding_box()["y"])
+    assert hands.params(page)["row"] == hands.params(page)["other"] == names.index("rotary")

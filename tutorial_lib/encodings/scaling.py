@@ -402,10 +402,9 @@ METHODS = [
         page="ntk",
         title="NTK-aware scaling: a larger base for RoPE",
         says=(
-            "Instead of dividing all angles, the base of RoPE grows: the fastest pairs, which "
-            "tell neighbours apart, keep their speed, and only the slowest are slowed down "
-            "by the whole factor. It works without tuning; dynamic scaling lets the factor "
-            "follow the length."
+            "Instead of dividing all angles, the base of RoPE grows. This slows the slowest pairs "
+            "by the whole factor, and leaves the fastest, which tell neighbours apart, as they "
+            "are. It works without tuning; dynamic scaling lets the factor follow the length."
         ),
         words=("ntk", "base", "dynamic"),
         code=(ntk, NTKAware.theta, DynamicNTK.theta),

@@ -52,8 +52,8 @@ class LearnedExplorer(LiveExplorer):
         "shown": Steps((32, 64, 128, 256, 512), 64, label="rows shown"),
         "view": Choice(("cosine", "norm", "neighbours"), "cosine", label="second view"),
         "look": Choice(("rows", "waves"), "rows", label="beside it"),
-        "position": Index("shown", 7, label="row p"),
-        "other": Index("shown", 12, label="other row o"),
+        "position": Index("shown", 31, label="row p"),
+        "other": Index("shown", 40, label="other row o"),
     }
     challenge = (
         f"Find a row that is at least {RATIO} times as long as the one before it and the one after "

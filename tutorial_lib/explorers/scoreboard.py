@@ -25,6 +25,8 @@ SHIFT = {"any": "any", "relative": "0 (relative)", "absolute": "above 0"}
 STEADY = 0.1
 WHICH = {"all": "all", "three": "three to begin with"}
 THREE = ("alibi", "t5", "rotary")
+SHORT = {"alibi": "ALiBi", "t5": "T5", "rotary": "RoPE"}
+"""What a few of them are called where there is room for few."""
 FEW = ("time", "loss", "tail", "won")
 """Rows and columns of a board that is met for the first time."""
 LARGE = ("apart", "won")
@@ -137,6 +139,7 @@ class ScoreboardExplorer(LiveExplorer):
             "large": LARGE,
             "three": THREE,
             "few": FEW,
+            "short": SHORT,
             "board": board,
             "steady": STEADY,
         }

@@ -823,32 +823,31 @@ DRAWINGS = {
 
 
 def method_card(name: str) -> str:
-    """A page as a card: its scores in small, its title, and in a few words what it does to longer texts."""
-    page, said = METHODS[name], ""
+    """A page as a card: its scores in small, its title, how it works, and who uses it."""
+    page, said = METHODS[name], {}
     if editions.LANGUAGE == ENGLISH:  # these words are English everywhere
-        said = "".join(
-            f"<small><i>{label}</i>{html.escape(words)}</small>" for label, words in in_short(page).items()
-        )
+        said[""] = gist(page.says)
+        if page.row and (used_by := in_a_line(page.row.used_by)) != "–":
+            said["Used by: "] = used_by
+    small = "".join(f"<small><i>{label}</i>{html.escape(words)}</small>" for label, words in said.items())
     return (
         f'<div class="c-{kind(name)}"><i class="map" style="--map:url({thumbnail(page)})"></i>\n\n'
-        f"{linked_page(name, _(page.title))}\n\n{said}\n\n</div>\n"
+        f"{linked_page(name, _(page.title))}\n\n{small}\n\n</div>\n"
     )
 
 
-def in_short(page: Method) -> dict[str, str]:
-    """What the printed page says of a method; of one that has no row there, how its own page begins.
+def gist(says: str, most: int = 115) -> str:
+    """The beginning of a text, as many of its clauses as a card has room for.
 
-    >>> in_short(METHODS["position-interpolation"])["Loss on longer texts: "]
-    'after a tuning up to s L; neighbours blur'
-    >>> in_short(METHODS["fusion"])
-    {'': 'A token vector and a position vector have to become one.'}
+    >>> gist("Each distance has a vector: Shaw's. It is learned."), gist("One, two, three.", 10)
+    ("Each distance has a vector: Shaw's. It is learned.", 'One, two.')
     """
-    its = {}
-    if page.row:
-        longer = re.sub(r"\$(.+?)\$", lambda its: its[1].replace(r"\,", " "), in_a_line(page.row.longer))
-        its = {"Loss on longer texts: ": longer, "Used by: ": in_a_line(page.row.used_by)}
-    known = {label: words for label, words in its.items() if words not in ("–", "not measured here")}
-    return known or {"": re.match(r"[^.:]+", page.says)[0] + "."}
+    first, *clauses = re.split("(?<=[,.:;])(?= )", says)
+    for clause in clauses:
+        if len(first + clause) > most:
+            break
+        first += clause
+    return first.rstrip(",.:;") + "."
 
 
 def thumbnail(page: Method, size: int = 18) -> str:

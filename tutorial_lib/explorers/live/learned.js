@@ -87,10 +87,8 @@ export function hands(name, length, data) {
   return i => planes.map(plane => lay(t, i, plane).map((v, k) => (v - plane.middle[k]) / plane.size));
 }
 /** What stretching did to the loss of a language model, in words. */
-function lost({ length }, { rows, losses }, ours = "") {
+function lost({ length }, { rows, losses }) {
   const loss = losses[Math.log2(length / rows)].toFixed(2);
-  if (ours) return length > rows ? speak`Our language model, table stretched ${length / rows} times: loss ${loss} nats`
-    : speak`Our language model, table as trained: loss ${loss} nats`;
   return length > rows ? speak`A small language model of ours, its table stretched ${length / rows} times: loss ${loss} nats.`
     : speak`A small language model of ours, its table as trained: loss ${loss} nats.`;
 }
@@ -144,7 +142,7 @@ function build(app, stage) {
   const left = html(two, "div", { style: "position:relative" }), right = html(two, "div");
   if (!app.small) right.append(app.playbar);
   const t = table(app.params.name, app.params.length, app.data), parts = [film(app, left, t), lanes(app, right, t, app.width(right) < 420)];
-  if (!app.small) html(right, "p", { style: `font-size:14px;margin-top:4px;text-align:${narrow ? "left" : "right"};color:var(--soft)` }, lost(app.params, app.data, "ours"));
+  if (!app.small && app.params.length > app.data.rows) html(right, "p", { style: `font-size:14px;margin-top:4px;text-align:${narrow ? "left" : "right"};color:var(--soft)` }, lost(app.params, app.data));
   return () => parts.forEach(paint => paint());
 }
 
@@ -158,20 +156,21 @@ function film(app, parent, t) {
   const [pic, pen] = canvas(parent, W, H, speak`The cosine of every two rows`, { style: "position:relative" });
   const bytes = range(data.palette.length / 6).map(i => [0, 2, 4].map(k => parseInt(data.palette.slice(6 * i + k, 6 * i + k + 2), 16)));
   const g = cells.getContext("2d"), image = g.createImageData(sharp, sharp);
-  const shades = kept(`film ${p.name} ${p.length} ${n}`, () => {
-    const found = new Uint8Array(sharp * sharp);
-    for (const i of range(sharp)) for (let j = 0; j <= i; j++)
-      found[i * sharp + j] = found[j * sharp + i] = Math.round((cosine(t, i * every, j * every) + 1) / 2 * (bytes.length - 1));
-    return found;
+  const found = kept(`film ${p.name} ${p.length} ${n}`, () => {
+    const all = new Float64Array(sharp * sharp);
+    for (const i of range(sharp)) for (let j = 0; j <= i; j++) all[i * sharp + j] = all[j * sharp + i] = cosine(t, i * every, j * every);
+    return all;
   });
-  shades.forEach((shade, i) => image.data.set([...bytes[shade], 255], 4 * i));
+  const least = found.reduce((a, b) => Math.min(a, b)), low = least < 0 ? -1 : Math.floor(10 * least) / 10; // none below 0: all warm colours
+  const ramp = low < 0 ? bytes : bytes.slice(bytes.length / 2);
+  found.forEach((v, i) => image.data.set([...ramp[Math.round(clamp((v - low) / (1 - low), 0, 1) * (ramp.length - 1))], 255], 4 * i));
   g.putImageData(image, 0, 0);
   const place = scale(-0.5, n - 0.5, 0, side), at = v => place(v);
   pen.text({ x: x0, y: 10, vc: 1, fill: "--ink", fw: 700 }, speak`Cosine of every two rows`);
-  const wide = side / 2.4 / bytes.length, bar = y0 + side + 30;
-  bytes.forEach((rgb, i) => pen.rect({ x: x0 + side / 2 - side / 4.8 + i * wide, y: bar, width: wide + 0.5, height: 9, fill: `rgb(${rgb})` }));
-  pen.text({ x: x0 + side / 2 - side / 4.8 - 8, y: bar + 5, ta: "end", vc: 1 }, "−1");
-  pen.text({ x: x0 + side / 2 + side / 4.8 + 8, y: bar + 5, vc: 1 }, "+1");
+  const wide = side / 2.4 / ramp.length, bar = y0 + side + 30;
+  ramp.forEach((rgb, i) => pen.rect({ x: x0 + side / 2 - side / 4.8 + i * wide, y: bar, width: wide + 0.5, height: 9, fill: `rgb(${rgb})` }));
+  pen.text({ x: x0 + side / 2 - side / 4.8 - 8, y: bar + 5, ta: "end", vc: 1 }, minus(low));
+  pen.text({ x: x0 + side / 2 + side / 4.8 + 8, y: bar + 5, vc: 1 }, low < 0 ? "+1" : "1");
   const hit = pen.rect({ x: x0, y: y0, width: side, height: side, fill: "#0000", style: "cursor:crosshair;touch-action:manipulation" });
   const which = v => clamp(Math.floor(v / side * n), 0, n - 1), read = to => [which(to.y - y0), which(to.x - x0)];
   hit.addEventListener("click", event => {

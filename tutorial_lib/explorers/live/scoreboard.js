@@ -65,7 +65,8 @@ function build(app, stage) {
   }
   const scroll = html(stage, "div", { class: "lv-board", style: app.small ? "max-height:none" : "" });
   const table = narrow ? null : html(scroll, "table"), head = narrow ? null : html(table, "thead");
-  const W = app.width(scroll), name = narrow ? 0 : 176;
+  const few = !narrow && p.which === "three" && order.length > 1;
+  const W = app.width(scroll), name = narrow ? 0 : few && app.small ? 100 : 176;
   const keys = shown(p, data), wide = (W - name) / keys.length;
   if (!narrow) {
     const cols = html(table, "colgroup");
@@ -78,21 +79,69 @@ function build(app, stage) {
       button.addEventListener("click", () => app.set({ sort: key }));
     }
   }
-  const swarm = field(app, narrow ? html(scroll, "div") : html(html(head, "tr"), "td", { colspan: keys.length + 1 }), order, { W, name, wide, keys, narrow });
+  const swarm = (few ? duel : field)(app, narrow ? html(scroll, "div") : html(html(head, "tr"), "td", { colspan: keys.length + 1 }), order, { W, name, wide, keys, narrow });
   const columns = Math.max(1, Math.floor(W / 262)), down = Math.max(1, Math.ceil(order.length / columns));
   const grid = `grid-template:repeat(${down}, auto) / repeat(${columns}, minmax(0, 1fr))`;
-  const rows = app.small ? () => {} : list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
+  const rows = app.small || few ? () => {} : list(app, html(html(scroll, "table", { class: "lv-names" }), "tbody", { style: grid }), order, keys);
   const said = html(app.small ? null : stage, "p", { class: "lv-versus" });
   const [mine, even, theirs] = ["q", "soft", "k"].map(colour => html(said, "b", { style: `color:var(--${colour})` }));
-  const scores = keys.map(key => ranks(data, key));
+  const scores = keys.map(key => ranks(data, key)), called = i => (few && data.short[data.board[i].name]) || data.board[i].name;
   return () => {
     swarm();
     rows();
     const [a, b] = [order[p.row], order[p.other]], both = scores.filter(s => a !== undefined && s[a] !== null && s[b] !== null);
     const wins = (x, y) => both.filter(s => s[x] > s[y]).length;
-    say(mine, a === undefined ? speak`No encoding is left: loosen a filter.` : speak`${data.board[a].name} is better in ${wins(a, b)}`);
+    say(mine, a === undefined ? speak`No encoding is left: loosen a filter.` : speak`${called(a)} is better in ${wins(a, b)}`);
     say(even, a === undefined ? "" : speak`equal in ${both.length - wins(a, b) - wins(b, a)} of ${both.length} columns`);
-    say(theirs, a === undefined ? "" : speak`${data.board[b].name} is better in ${wins(b, a)}`);
+    say(theirs, a === undefined ? "" : speak`${called(b)} is better in ${wins(b, a)}`);
+  };
+}
+
+/** Few rows: a place in each column by their numbers, the best at the top, with names and numbers beside them. */
+function duel(app, parent, order, { W, name, wide, keys }) {
+  const { params: p, data } = app, fs = app.small ? 17 : 13, top = 1.5 * fs, bottom = top + (app.small ? 300 : 170);
+  const [pic, pen] = canvas(parent, W, bottom + 2 * fs, speak`The encodings in each column, the best at the top`);
+  const x = keys.map((_, c) => name + (c + 0.28) * wide), sorted = keys.indexOf(p.sort);
+  for (const [y, words] of [[top, speak`↑ better`], [bottom, speak`worse`]]) {
+    pen.text({ ...(app.small ? { x: name - 24, ta: "end" } : { x: 0 }), y, vc: 1, fs, fill: "--soft" }, words);
+  }
+  const spots = keys.map((key, c) => {
+    const col = place(data, key), values = order.map(i => data.board[i].values[col]), known = values.filter(v => v !== null);
+    const ends = [Math.min(...known), Math.max(...known)], low = data.large.includes(key);
+    const y = ends[0] === ends[1] ? () => (top + bottom) / 2 : scale(ends[low ? 0 : 1], ends[low ? 1 : 0], bottom, top);
+    const at = values.map(v => (v === null ? bottom + 1.2 * fs : y(v))), gap = 1.35 * fs;
+    pen.line({ x1: x[c], x2: x[c], y1: top, y2: bottom, stroke: "--line", sw: 2 });
+    const down = range(order.length).sort((a, b) => at[a] - at[b]), words = [...at]; // names keep clear of each other
+    down.forEach((n, k) => { if (k) words[n] = Math.max(words[n], words[down[k - 1]] + gap); });
+    [...down].reverse().reduce((below, n) => (words[n] = Math.min(words[n], below)) - gap, bottom + fs);
+    return { at, words, col };
+  });
+  const gaps = keys.map(() => pen.path({ fill: "none", sw: 6, cap: 1, opacity: 0.5, still: 1 }));
+  const rows = order.map((i, n) => spots.map(({ at, words, col }, c) => {
+    const dot = pen.circle({ cx: x[c], cy: at[n], r: fs / 2.4, rim: 1, style: "cursor:pointer" });
+    dot.addEventListener("click", () => app.put({ row: n }));
+    const text = `${data.short[data.board[i].name] ?? data.board[i].name}\u2002${data.board[i].texts[col].replace("-", "−")}`;
+    return [dot, pen.text({ x: x[c] + 1.6 * fs, y: words[n], vc: 1, fs, halo: 1, still: 1, translate: "no" }, text)];
+  }));
+  const nearest = to => spots[sorted].at.reduce((best, y, n, all) => (Math.abs(y - to.y) < Math.abs(all[best] - to.y) ? n : best), 0);
+  const grips = TWO.map(([colour, at, letter]) => {
+    const handle = grip(app, pic, colour, at, app.small ? "" : letter, app.table[at].label, () => data.board[order[app.params[at]]].name);
+    slide(app, handle, at, nearest);
+    return handle;
+  });
+  return () => {
+    const two = TWO.map(([, at]) => app.params[at]);
+    rows.forEach((row, n) => row.forEach(([dot, words]) => {
+      const mark = n === two[1] ? "q" : n === two[0] ? "k" : "";
+      set(dot, { fill: `var(--${mark || "soft"})` });
+      set(words, { fill: `var(--${mark || "soft"})`, "font-weight": mark ? 700 : 400 });
+    }));
+    spots.forEach(({ at, col }, c) => {
+      const [b, a] = two.map(n => at[n]), known = two.every(n => data.board[order[n]].values[col] !== null);
+      set(gaps[c], { d: known && a !== b ? `M${x[c]} ${a}L${x[c]} ${b}` : "M0 0", stroke: `var(--${a < b ? "q" : "k"})` });
+    });
+    grips.forEach((handle, n) => set(handle, { transform:
+      `translate(${x[sorted] - (n && two[0] === two[1] ? 14 : 0)} ${app.glide(TWO[n][1], spots[sorted].at[two[n]], 0.4)})` }));
   };
 }
 
@@ -148,10 +197,6 @@ function field(app, parent, order, { W, name, wide, keys, narrow }) {
     hover(app, dot, () => speak`${board[i].name}: ${data.columns[keys[c]]} ${known ? text(i, c) : speak`not measured`}`);
     return dot;
   }));
-  if (app.small && order.length < 5) for (const i of order) { // few have room for their names
-    const [cx, cy] = spots[sorted].found[i];
-    pen.text({ x: cx + 16, y: cy, vc: 1, fs: 13, still: 1, translate: "no" }, board[i].name);
-  }
   chooser(app, sorts, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
   const gaps = keys.map(() => pen.path({ fill: "none", sw: 5, cap: 1, opacity: 0.55, still: 1 }));
   const lines = TWO.map(([colour, at, letter]) => {
