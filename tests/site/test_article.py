@@ -78,6 +78,20 @@ def test_each_part_is_there_and_a_lesson_has_what_its_template_asks():
         assert {"toy", "question", "answer", "turn", "claims", "code"} <= found.keys(), path.name
 
 
+def test_what_is_measured_after_an_answer_is_folded_under_its_own_words():
+    """A second measurement would say what the first has found; both are closed."""
+
+    def words(source):
+        cell = {"source": source, "cell_type": "code", "outputs": [], "metadata": {"tags": ["reveal"]}}
+        article.fit(cell)
+        return cell["metadata"]["mystnb"]["code_prompt_show"]
+
+    assert (
+        words("# Run this cell: it measures the answer.\nlesson.reveal('02.fusion', 1)") == "Show the answer"
+    )
+    assert words("# Run this cell: once more, with RoPE.\nlesson.again()") == "Once more, with RoPE"
+
+
 def test_what_defines_something_is_read_as_it_stands():
     drawn = [{"output_type": "display_data", "metadata": {}, "data": {"image/png": "", "text/html": ""}}]
     cell = {"source": ["plots.show(fig)"], "metadata": {}, "outputs": drawn}
