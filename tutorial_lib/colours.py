@@ -50,7 +50,7 @@ LANES = {
     "rope": "rope",
     "alibi": "alibi",
 }
-"""The classes of the playground's lanes, after ``pg-``."""
+"""How lanes of the playground and drawings of slides name an encoding."""
 # The first that fits counts: “RoPE + ALiBi” is a hybrid.
 WORDS = (
     ("hybrid", r" \+ (?!yarn|pi\b|ntk)|hybrid|^key-side$"),
@@ -75,6 +75,6 @@ def encoding(label: str) -> str:
     return next((name for name, words in WORDS if re.search(words, label, re.IGNORECASE)), "")
 
 
-def rules() -> str:
-    """The style sheet's rules for lanes of the playground: ``--c`` is the colour of a lane's encoding."""
-    return " ".join(f".pg-{lane} {{ --c: {ENCODINGS[name].css}; }}" for lane, name in LANES.items())
+def rules(of: str = ".pg-{}") -> str:
+    """The style sheet's rules for what names an encoding: ``--c`` is its colour."""
+    return " ".join(f"{of.format(lane)} {{ --c: {ENCODINGS[name].css}; }}" for lane, name in LANES.items())

@@ -31,7 +31,9 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
 
 ``of`` says how points, or values, come from what the notebook's cells compute: a test runs them and compares.
 ``draw.also`` is a second drawing, below the first. A word may end with a role, ``:q`` (query), ``:k`` (key),
-``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back), or with ``:bare``: it has no box.
+``:mix`` (result), ``:new`` (beyond the training) or ``:off`` (stands back), or, where several encodings stand
+side by side, with one: ``:sin``, ``:learned``, ``:relative``, ``:hybrid``, ``:rope``, ``:alibi``. ``:bare``
+has no box.
 ``$…$`` is set as a formula of letters, ``_`` and ``^``. Words are messages of the deck's catalog.
 """
 
@@ -43,10 +45,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
+from tutorial_lib import colours
+
 WIDE = 1160  # pixels of a slide
 ROOM = 420  # and so many of its height, where nobody says how much its words leave
 JOINS = set("+−×÷=≠≤≥·→↑")  # what stands between two boxes has none
-ROLE = re.compile(r":(q|k|mix|new|off|bare)$")
+ROLE = re.compile(rf":(q|k|mix|new|off|bare|{'|'.join(colours.LANES)})$")
 UNSAID = ("rule", "of")
 SPOKEN = re.compile(r"[^\W\d_]{2}|[\u4e00-\u9fff]")  # else it is a number or a letter, the same everywhere
 
@@ -295,14 +299,16 @@ def _dials(dials: list[dict], room: float, **_) -> tuple[str, float, float]:
             turn = math.radians(angle)
             return x + share * radius * math.cos(turn), middle - share * radius * math.sin(turn)
 
-        out.append(f'<circle class="dial" cx="{x:.0f}" cy="{middle:.0f}" r="{radius:.0f}"/>')
-        for tick in range(0, 360, 30):
-            (a, b), (c, d) = at(tick, 0.93), at(tick, 1)
-            out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
+        rim = f'cx="{x:.0f}" cy="{middle:.0f}" r="{radius:.0f}"'
+        out.append(f'<circle class="dial" {rim}/>')
         if seen := dial.get("seen"):
             (a, b), (c, d) = at(seen[0], 1), at(seen[1], 1)
             way = f"{radius:.0f} {radius:.0f} 0 {int(seen[1] - seen[0] > 180)} 0 {c:.1f} {d:.1f}"
             out.append(f'<path class="seen" d="M{x:.1f} {middle:.1f}L{a:.1f} {b:.1f}A{way}Z"/>')
+            out.append(f'<circle class="dial rim" {rim}/>')
+        for tick in range(0, 360, 30):
+            (a, b), (c, d) = at(tick, 0.93), at(tick, 1)
+            out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
         for angle, label in dial.get("hands", []):
@@ -513,8 +519,7 @@ def _bars(
     rows = len(given) + 0.5 * (len(bars) - len(given))
     step = _within(54, (room - 20) / rows, 124)
     thick = (0.8 if len(given) < len(bars) else 0.6) * step
-    groups = [wide for bar in bars if len(bar) == 1 and (wide := _long(bar[0], 26)) < 360]
-    left = max([*groups, *(_long(name, 30) for name, *_ in given)]) + 24
+    left = max(_long(name, 30) for name, *_ in given) + 24
     room = WIDE - left - max(_long(text, 32) for _, text, *_ in given) - 24
     most = most or max(value(text) for _, *row in given for text in row) or 1
     x = {text: left + room * value(text) / most for _, *row in given for text in (*row, *(mark or [])[:1])}
@@ -525,9 +530,7 @@ def _bars(
     for bar in bars:
         y += step if bar[1:] else step / 2
         if not bar[1:]:
-            for name in bar:  # it ends where the names of its bars end, if there is room
-                at, anchor = (left - 20, "end") if _long(name, 26) < left - 20 else (0, "start")
-                out.append(_text(at, y + step / 4, name, " soft", 26, anchor))
+            out += [_text(0, y + step / 4, name, "", 28, "start") for name in bar]
             continue
         name, number, *ends = bar
         role = _cut(name)[1]
@@ -537,8 +540,9 @@ def _bars(
                    f'height="{thick:.0f}" rx="{min(6, wide / 3):.0f}"/>')  # fmt: skip
         far = x[number]
         if number == "?":  # it may end anywhere
-            out[-1] = _box(left, y - thick / 2, room, thick, " new")
-            out.append(_text(left + room / 2, y, number, role, 32))
+            out[-1] = (f'<path class="box new" d="M{left + room / 2:.0f} {y - thick / 2:.0f}H{left:.0f}'
+                       f'v{thick:.0f}H{left + room / 2:.0f}"/>')  # fmt: skip
+            out.append(_text(left + room / 4, y, number, role, 32))
             continue
         if ends:
             low, far = (x[end] for end in ends)

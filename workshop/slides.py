@@ -53,6 +53,7 @@ from PIL import Image
 
 from course import playground
 from course.lesson import questions
+from tutorial_lib import colours
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, speaking
 from tutorial_lib.language import tag as web_name
@@ -692,7 +693,7 @@ def _vote(key: str, block: Block, language: str) -> str:
         inside = f"<ol{columns}>{answers}</ol>"
     elif kind == "number":
         unit = html.escape(asked["unit"], quote=False)
-        inside = f'<label><input inputmode="decimal" aria-label="{name}"> {unit}</label>'
+        inside = f'<label><input inputmode="decimal" placeholder="?" aria-label="{name}"> {unit}</label>'
         inside += f'<svg viewBox="0 0 1160 210" role="img" aria-label="{name}"></svg>'
     else:
         inside = _sheet(key, asked, name)
@@ -989,6 +990,8 @@ def write_static(folder: Path, language: str = ENGLISH) -> None:
     licence = ROOT / "LICENSES" / "Apache-2.0.txt"  # of Open Sans
     for path in (*(PLANS / TEMPLATE).glob("slides.*"), *FONTS.iterdir(), *LETTERS.iterdir(), licence):
         shutil.copyfile(path, folder / path.name)
+    with (folder / "slides.css").open("a", encoding="utf-8") as sheet:
+        sheet.write(colours.rules(".drawing .{}") + "\n")
 
 
 def build(number: str, folder: Path = OUT, language: str = ENGLISH, path: Path | None = None) -> Deck:
