@@ -2,7 +2,7 @@ r"""Sinusoid and rotation for positions of several axes: each axis has channels 
 
 .. math:: PE_{(r,\,c)} = [\,PE_r;\ PE_c\,] \qquad \text{each of width } d/2
 
-is the sinusoid of DETR (Carion et al. 2020, §A.4) and MAE (released code). Axial RoPE (Heo et al.
+This is the sinusoid of DETR (Carion et al. 2020, §A.4) and MAE (released code). Axial RoPE (Heo et al.
 2024, RoPE-Axial) turns half of the pairs of a head by the row, half by the column. With d channels per
 head and t = 0 … d/4 − 1,
 

@@ -6,7 +6,7 @@ r"""DeBERTa's disentangled attention (He et al. 2020, §3.1).
 .. math:: \tilde A_{ij} = Q^c_i K^{c\top}_j + Q^c_i K^{r\top}_{\delta(i,j)}
           + K^c_j Q^{r\top}_{\delta(j,i)}, \qquad Q_r = P W_{q,r}, \quad K_r = P W_{k,r} \tag{4}
 
-and a softmax of Ã/√(3d). The second term asks what the query thinks of a distance, the third what
+The softmax is of Ã/√(3d). The second term asks what the query thinks of a distance, the third what
 the key thinks of it; P has one vector for each of 2k distances. The paper counts i − j, so
 δ(i, j) = clip(k − r) with r = j − i, and δ(j, i) = clip(k + r).
 
@@ -20,7 +20,7 @@ DeBERTa-v2 and v3 have **logarithmic buckets** of distances, so that 2k vectors 
           \begin{cases} n & n \le m \\
           m + \Big\lceil \frac{\ln(n/m)}{\ln((D-1)/m)}\,(m - 1) \Big\rceil & \text{else} \end{cases}
 
-takes the place of i − j, and B that of k.
+The bucket takes the place of i − j, and B that of k.
 
 The released code takes the row δ(i, j) in the third term as well, though the paper explains why it
 should be δ(j, i). ``released=True`` does as the code, and its checkpoints, do.

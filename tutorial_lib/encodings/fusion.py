@@ -128,9 +128,13 @@ METHODS = [
         code=(Add.embed, Multiply.embed, Concatenate.embed, PositionMatrix.embed),
         make="Multiply(Learned(64, 64, std=1.0))",
         see="Tokens times random vectors: no distance stands out.",
-        formula=r"$h=s\,e+p\qquad h=e\odot p\qquad h=[e;\,p]\qquad h=W_p\,e$",
+        formula=(
+            r"$\mathrm{add:}\ h=s\,e+p\qquad \mathrm{multiply:}\ h=e\odot p"
+            r"\qquad \mathrm{concatenate:}\ h=[e;\,p]\qquad \mathrm{matrix:}\ h=W_p\,e$"
+        ),
         source=(
-            "Adding, with the scale s = √d, is Vaswani et al. 2017, §3.4; the others come from no one paper."
+            "Here e is the vector of a token; p and W belong to its position. Adding, with the scale "
+            "s = √d, is Vaswani et al. 2017, §3.4; the others come from no one paper."
         ),
         papers=("Fusion",),
         glossary="additive-fusion",

@@ -138,7 +138,7 @@ class TUPE(PositionalEncoding):
     .. math:: \alpha_{ij} = \tfrac{1}{\sqrt{2d}} (x_i W^Q)(x_j W^K)^\top
               + \tfrac{1}{\sqrt{2d}} (p_i U^Q)(p_j U^K)^\top + b_{j-i} \tag{7, 8}
 
-    (eq. 7 without b, eq. 8 with it.) Tokens and positions never meet in one product. All layers
+    Eq. 7 is without b, eq. 8 with it. Tokens and positions never meet in one product. All layers
     share U. The factor is 1/√(2d) for both terms, so ``scale`` is that. As in the released code, p
     goes through a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
     not.
@@ -149,7 +149,7 @@ class TUPE(PositionalEncoding):
               \begin{cases} v_{ij} & i \ne 1,\ j \ne 1 \\
               \theta_1 & i = 1 \\ \theta_2 & i \ne 1,\ j = 1 \end{cases} \qquad (9)
 
-    with v the two position terms (eq. 10, 11; the paper counts from 1). θ_1 is the same for all keys
+    Here v is the two position terms (eq. 10, 11; the paper counts from 1). θ_1 is the same for all keys
     of [CLS], so a softmax does not see it; here it is 0. θ_2 is one learned number per head, 0 at
     the start.
 

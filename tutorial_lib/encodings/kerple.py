@@ -5,7 +5,7 @@ r"""KERPLE, kernelized relative position bias (Chi et al. 2022, §4).
           \text{log:} \quad & b(m, n) = -r_1 \log(1 + r_2\,|m - n|), && r_1, r_2 > 0
           \end{aligned}
 
-with two learned numbers per head. Both are conditionally positive definite kernels (corollary 1):
+Each head learns its two numbers. Both are conditionally positive definite kernels (corollary 1):
 some constant c makes c + b a positive definite one, an inner product, and a softmax does not see c.
 The power with r_2 = 1 is ALiBi with learned slopes; the logarithm falls ever more slowly.
 

@@ -7,8 +7,8 @@ the term of the words alone and, of the places, their inner product, which depen
           = \frac{1}{c_h} \sum_{t=0}^{\bar d/2 - 1} \cos(r\,\omega_t),
           \qquad \omega_t = 10000^{-2t/\bar d}, \quad r = j - i
 
-with the sinusoidal vectors p of Vaswani et al. 2017, here with a width d̄ of their own, and a compression
-ratio for each head, c_h = 8h/H for h = 1 … H. The bias falls in waves, roughly like the logarithm of the
+The sinusoidal vectors p are those of Vaswani et al. 2017, with a width of their own, and each head has a
+compression ratio, c_h = 8h/H for h = 1 … H. The bias falls in waves, roughly like the logarithm of the
 distance: it is KERPLE with nothing to learn.
 
 Of the public implementations, one counts t from 0, as the vectors of 2017 and this file do, another

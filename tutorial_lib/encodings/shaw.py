@@ -7,8 +7,8 @@ r"""Relative position vectors for keys and values (Shaw, Uszkoreit & Vaswani 201
 .. math:: a^K_{ij} = w^K_{\mathrm{clip}(j-i,\,k)}, \quad a^V_{ij} = w^V_{\mathrm{clip}(j-i,\,k)}, \quad
           \mathrm{clip}(r, k) = \max(-k, \min(k, r))
 
-Eq. 5 splits eq. 4 into x_iW^Q (x_jW^K)^⊤ and x_iW^Q (a^K_ij)^⊤. Here it goes one step further:
-there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
+Eq. 5 splits eq. 4 into the score of the contents and that of the offset. Here it goes one step
+further: there are only 2k + 1 different vectors, so a query meets each of them once, and the score of a
 pair is looked up; the weights of all keys with the same vector are summed before they meet it.
 Nothing of size [L, L, d] is ever formed.
 

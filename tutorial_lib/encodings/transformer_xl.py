@@ -5,7 +5,7 @@ r"""Transformer-XL's relative scores (Dai et al. 2019, §3.3).
 
 (a) is attention itself, (b) asks for a distance depending on content, (c) favours a content and
 (d) a distance, whatever the query. R is sinusoidal and has no parameters; W_{k,R}, u and v are
-learned. The released code multiplies A by 1/√d_head. The paper's distance i − j is query minus key,
+learned. The released code multiplies A by 1/√d. The paper's distance i − j is query minus key,
 so it is −r here. R is a function of any number: keys may stand ahead of their query, and positions
 may be fractions.
 
@@ -15,7 +15,7 @@ For any other positions, the sine and cosine of a difference, with :math:`w = W_
 
 .. math:: w^\top R_{i-j} = \mathrm{turn}(w, i)^\top R_{-j}
 
-so that w is turned by the angles of i, as RoPE turns a query, and then meets one vector per key.
+So w is turned by the angles of i, as RoPE turns a query, and then meets one vector per key.
 """
 
 from __future__ import annotations

@@ -96,6 +96,14 @@ PLACES = {
 """The same places as headings, in the order in which attention comes to them; what is done there; anchors."""
 
 
+DEPENDS = {
+    "cope": "how many open gates lie between",
+    "forgetting": "the distance, and the words between",
+    "hybrid": "distance alone: the absolute part cancels",
+}
+"""What a score depends on, where more is to be said than that moving all positions changes nothing."""
+
+
 def document(name: str) -> str:
     """A page of ``docs/``."""
     return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
@@ -154,13 +162,19 @@ def computing(source: str) -> str:
 
 
 def equations(page: Method) -> tuple[list[tuple[str, str]], str]:
-    """The formulas of a method's docstring, each with the paragraph after it, and the source in line 1."""
+    """The formulas of a method's docstring, the words after and before each, and the source in line 1."""
     doc = inspect.getdoc(page.equation or sys.modules[page.code[0].__module__]) or ""
     blocks = re.finditer(r"^\.\. math::((?:.*\n?)(?:[ \t]+.*(?:\n|$)|\n(?=[ \t]))*)", doc, re.M)
     source = re.search(r"\(([^()]*\b20\d\d[^()]*)\)", doc.partition("\n\n")[0])
-    found = [(textwrap.dedent(its[1]).strip(), doc[its.end() :].lstrip().split("\n\n")[0]) for its in blocks]
-    plain = [(block, "" if words.startswith("..") else words) for block, words in found]
-    return plain, source[1] if source else ""
+    found = []
+    for its in blocks:
+        after = doc[its.end() :].lstrip().partition(".. math::")
+        first, *more = after[0].strip().split("\n\n")
+        leads = (
+            more[-1:] if after[1] and more and more[-1].endswith((",", ":")) else []
+        )  # to the next formula
+        found.append((textwrap.dedent(its[1]).strip(), "\n\n".join([first, *leads])))
+    return found, source[1] if source else ""
 
 
 def equation(page: Method) -> str:
@@ -181,7 +195,11 @@ def equation(page: Method) -> str:
             lines = []
         if words:
             words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
-            words = re.sub(r"(?<![\w`^])(\w{1,2})_([a-zθ\d]{1,2})\b", r"\1\ :sub:`\2`", words)
+            words = re.sub(
+                r"(?<![\w`^])(\w{1,2})_(?:\{(.+?)\}|([a-zθ\d]{1,2})\b)", r"\1\ :sub:`\2\3`\ ", words
+            )
+            words = re.sub(r"(?<![\w`^])(\w)\^(\w)\b", r"\1\ :sup:`\2`\ ", words)
+            words = re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), words)
             text += f"```{{eval-rst}}\n{words}\n```\n\n"
     return f"{text}*{source[0].upper()}{source[1:].rstrip('.')}.* More: {api(page)}."
 
@@ -256,13 +274,13 @@ def in_a_line(text: str) -> str:
 def facts(page: Method) -> str:
     """The method at a glance: a list of a few words each."""
     its, names = row(on_board(page)[0]), [door for name in on_board(page) for door in row(name)["doors"]]
-    places = " and ".join(f"{UNITS[door]} (`{door}`)" for door in dict.fromkeys(names))
-    given = {"Position enters": places or "nothing"}
+    places = " and ".join(UNITS[door] for door in dict.fromkeys(names))
+    given = {"Position enters": places or "nowhere"}
     if page.row:
         given["Parameters"] = in_a_line(page.row.parameters)
     if "shift" in its or not its["doors"]:
         depends = "where both stand" if its.get("shift", 0) > 0 else "distance alone"
-        given["A score depends on"] = depends if its["doors"] else "the tokens alone"
+        given["A score depends on"] = DEPENDS.get(page.page, depends if its["doors"] else "the tokens alone")
     if page.row:
         given["Loss on longer texts"] = in_a_line(page.row.longer)
     items = "".join(
@@ -655,8 +673,8 @@ def picture(name: str) -> str:
     page = METHODS[name]
     z = to_see(page)
     panels = {
-        "Head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
-        "The last query": figure.lines(z[:, -1, ::-1]),
+        "Scores of head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
+        "Scores of the last query": figure.lines(z[:, -1, ::-1]),
     }
     said = (
         "A score minus that of the query's own place. Every token is the same word: what you see is position."
