@@ -322,17 +322,21 @@ def test_an_exercise_has_the_picture_of_its_lesson_and_marks_below_its_headings(
         assert text.count('class="course-drawn"') == text.count(landing.picture(number)) == 1, path.name
         asked = re.findall(r"## (\S+ · [^(\n]*?) \(([^\n]*?)\)", path.read_text(encoding="utf-8"))
         worth = re.findall(r'<h2>(\S+ · .*?)<a .*?</h2>\s*<p class="course-worth">(.*?)</p>', text)
-        table = re.search("<tbody>.*?</tbody>", text, re.S)[0]
-        cells = [re.findall("<td.*?><p>(.*?)</p>", row) for row in table.split("<tr")[1:]]
+        source = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        cells = [re.split(r" *\| *", row)[1:-1] for row in re.findall(r"^\|.*\|$", source, re.M)[2:]]
         said = [
             f"{row[2]} · {row[3]} minutes · {re.sub('^★+, ', '', its[1])}"
             for row, its in zip(cells, asked, strict=True)
         ]
         assert [both[1] for both in worth] == said and len(asked) >= 6, path.name
         assert not re.search(r"<h2>[^<]*(?:points|★)", text), path.name
-        places = re.findall('<tr[^>]*><td[^>]*><p><a [^>]*href="#([^"]+)"', table)
-        headings = re.findall(r'<section id="([^"]+)">\n.*<h2>\S+ · ', text)
-        assert places == headings and len(places) == table.count("<tr"), path.name
+        listed = re.search('<ol class="course-asked">.*?</ol>', text, re.S)[0]
+        assert re.findall("<small>(.*?)</small>", listed) == said and "<table" not in text.split(listed)[0]
+        headings = re.findall(r'<section id="([^"]+)">\n.*<h2>(\S+ · .*?)<a ', text)
+        assert re.findall('<a [^>]*href="#([^"]+)">(.*?)</a>', listed) == headings[: len(asked)], path.name
+        way = re.search('<p class="course-open"><a href="([^"]+)" download>', text)[1]
+        notebook = (site / path.relative_to(ROOT)).parent / way
+        assert json.loads(notebook.read_text(encoding="utf-8"))["cells"], "the notebook is there"
 
 
 def test_a_record_has_a_page_and_the_index_all_verdicts(site):

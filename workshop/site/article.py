@@ -108,7 +108,7 @@ def fit(cell: dict) -> None:
     asked = (_("Show the answer"), _("Hide it again"))
     folded = {
         "answer": asked if "reveal(" in source else (more, more),
-        "tools": (named[1] if named else ": ".join(filter(None, (_("The tools"), defined))),) * 2,
+        "tools": (named[1] if named else ": ".join(filter(None, (_("Set-up code"), defined))),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:

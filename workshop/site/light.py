@@ -496,6 +496,23 @@ def quest(found: re.Match) -> str:
     return f'<p class="course-quest">{found[1]}</p><h1>{capital(found[2], found[3])}'
 
 
+TWICE = re.compile(r"<h1>([^<]*).*?<h2(?=>([^<]*))", re.S)
+XRAY = re.compile(r'((?:<h1>|</i>|\.html">|href="#">)[^<]*?)X-ray')
+"""In a title, or in the list of pages: too short a word to be broken."""
+
+
+def said_once(found: re.Match) -> str:
+    """The first heading of a side quest is not shown where it only says the title again.
+
+    >>> TWICE.sub(said_once, "<h1>Whose stars?</h1><h2>Whose stars</h2>")
+    '<h1>Whose stars?</h1><h2 hidden>Whose stars</h2>'
+    >>> TWICE.sub(said_once, "<h1>Two axes</h1><h2>A formula</h2>")
+    '<h1>Two axes</h1><h2>A formula</h2>'
+    """
+    title, heading = (re.sub(r"\W", "", text).casefold() for text in found.groups())
+    return found[0] + " hidden" * (title == heading)
+
+
 def sheet(text: str) -> str:
     """A style sheet without comments, and without what its signs do not need.
 
@@ -520,8 +537,9 @@ def lighten(site: Path) -> None:
         mended = ICONS.sub("", pictures(text, page, site)).replace(UNNAMED, "")
         mended = TIME.sub('<p class="course-time">', LEAD.sub(r"\1\2", mended))
         mended = WAY.sub('<p class="course-way">', mended)
+        mended = XRAY.sub(r'\1<span class="course-kept">X-ray</span>', mended)
         if page.parent.name == "deeper":
-            mended = QUEST.sub(quest, mended)
+            mended = TWICE.sub(said_once, QUEST.sub(quest, mended))
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
         mended = SWATCH.sub(r'\1<i class="course-swatch" style="background:\2"></i>\2', mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))

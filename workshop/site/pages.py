@@ -329,26 +329,37 @@ def front_end(app):
     app.config.html_static_path.append(str(folder))
 
 
-def exercise(body: str, picture: str) -> str:
-    """With the picture of its lesson; its table leads to each question, which says its level and minutes."""
-    start, table, rest = re.split("(<table.*?</table>)", body, maxsplit=1, flags=re.S)
+def exercise(body: str, picture: str, notebook: str) -> str:
+    """With the picture of its lesson, and its notebook; its table is a list that leads to each question.
+
+    Each question says its level, its minutes and its points, in the list and below its heading.
+    """
+    framed = r'(<div class="pst[^>]*><table.*?</table>\s*</div>)'
+    start, table, rest = re.split(framed, body, maxsplit=1, flags=re.S)
     worth = r'<p class="course-worth">'  # what is worth nothing is no question
-    asked = re.findall(rf'<section id="([^"]+)">\n(?:<span[^>]*></span>)*<h2>(\S+) · .*</h2>\s*{worth}', rest)
+    title = r"<h2>(.*?)(?=<a class=\"headerlink)"
+    asked = re.findall(rf'<section id="([^"]+)">\n(?:<span[^>]*></span>)*{title}.*</h2>\s*{worth}', rest)
     head, *rows = table.split("<tr")[1:]
-    minutes = re.findall("<th.*?><p>(.*?)</p>", head)[3]
-    for row, (place, number) in zip(rows, asked, strict=True):
-        name, _what, level, time, _points = re.findall("<td.*?>(?:<p>)?(.*?)(?:</p>)?</td>", row)
-        link = f'<a class="reference internal" href="#{place}">{number} · {name}</a>'
-        table = table.replace(row, row.replace(name, link, 1))
-        stars = re.compile(rf'(<section id="{place}">.*?{worth})(?:★+[,，] ?)?', re.S)
-        rest = stars.sub(rf"\1{level} · {time} {minutes} · ", rest, count=1)
-    return start.replace("<p>", f"<p>{picture}", 1) + table + rest
+    minutes, listed = re.findall("<th.*?><p>(.*?)</p>", head)[3], ""
+    for row, (place, name) in zip(rows, asked, strict=True):
+        _name, what, level, time, _points = re.findall("<td.*?>(?:<p>)?(.*?)(?:</p>)?</td>", row)
+        its = re.compile(rf'(<section id="{place}">.*?{worth})(?:★+[,，] ?)?(.*?)(?=</p>)', re.S)
+        said = f"{level} · {time} {minutes} · {its.search(rest)[2]}"
+        rest = its.sub(rf"\1{said}", rest, count=1)
+        link = f'<a class="reference internal" href="#{place}">{name}</a>'
+        more = f"<span>{what}</span>" * (what.casefold() not in name.casefold())
+        listed += f"<li>{link}{more}<small>{said}</small></li>"
+    ways = f'<a href="{notebook}" download>{_("Download the notebook")}</a> '
+    ways += _("You write your answers in it; this page is for reading.")
+    start = start.replace("<p>", f"<p>{picture}", 1)
+    return f'{start}<p class="course-open">{ways}</p><ol class="course-asked">{listed}</ol>{rest}'
 
 
 def alive(app, name, _template, context, _doctree):
     """A page with an explorer, or with something to answer, loads the script for it."""
     if its := re.match(r"exercises/ex(\d\d)", name):
-        context["body"] = exercise(context["body"], landing.picture(its[1]))
+        source = context["pathto"](f"_sources/{name}.ipynb", resource=True)
+        context["body"] = exercise(context["body"], landing.picture(its[1]), source)
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")

@@ -31,9 +31,11 @@
     for (const [share, ...formulas] of shares.values())
       if (share < 1) for (const one of formulas) one.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
   }));
-  addEventListener("load", () => { // the theme brings this page's line to the middle: not where that hides title and search for nothing
+  addEventListener("load", () => { // this page's line in the middle, where it would not be seen at once
     const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav .active")].at(-1);
-    if (bar && line && line.getBoundingClientRect().bottom + bar.scrollTop < innerHeight - 48) bar.scrollTop = 0;
+    if (!bar || !line) return;
+    const end = line.getBoundingClientRect().bottom + bar.scrollTop;
+    bar.scrollTop = end < innerHeight - 48 ? 0 : end - innerHeight / 2;
   });
   const end = document.querySelector(".prev-next-footer");
   if (!end || !/^notebooks\/\d\d_/.test(here)) return;
