@@ -173,6 +173,7 @@ METHODS = [
         ),
         papers=("T5",),
         live="relative",
+        params={"method": "clipped"},
         glossary="relative-position-bias",
         claims="[Cc]lip|relative bias",
     ),

@@ -215,7 +215,7 @@ function chart(app, parent, narrow) {
   pen.text({ x: (left + right) / 2, y: bottom + 32, ta: "middle" }, speak`pair t: fast on the left, slow on the right`);
   const quarter = x(d / 8 - 0.5);
   const leave = [pen.path({ d: `M${x(-0.5)} ${top + 6}v-6H${quarter}v6`, fill: "none", sw: 2.5 }),
-    pen.text({ ...app.small ? { x: quarter + 6, y: top + 5, fs: 13 } : { x: x(-0.5) + 5, y: top + 16, fs: 12.5 }, halo: 1 }, narrow ? speak`leave` : speak`leave these alone`)];
+    pen.text({ ...app.small ? { x: quarter + 6, y: top + 5, fs: 13 } : { x: x(-0.5) + 5, y: top + 16, fs: 12.5 }, halo: 1 }, narrow ? speak`keep` : speak`leave these alone`)];
   const zone = pen.rect({ x: from, width: right - from, fill: "--k2", opacity: 0.5 });
   const edge = pen.line({ x1: from, x2: right + 22, stroke: "--k", sw: 2.5, dash: "6 5" });
   const mark = pen.line({ y1: top, y2: bottom, stroke: "--mix", opacity: 0.5, sw: 2 });
