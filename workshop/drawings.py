@@ -7,7 +7,7 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
-                    seen = [0, 246] }]              # known ground, a sector
+                    seen = [0, 246] }]              # a sector; across = [40, "mirror:off"]: a line
     draw.grids = [{ rule = "offset", n = 4, name = "a bias of the offset", words = "cat chases the dog" }]
                                                     # or values = [[0.9, 0.1], [0.2, 0.8]], as measured,
                                                     # and across = "cat chases", if columns have other words;
@@ -311,6 +311,10 @@ def _dials(dials: list[dict], room: float, **_) -> tuple[str, float, float]:
             out.append(f'<path class="tick" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
         if arc := dial.get("arc"):
             out.append(_turn((x, middle), radius, *arc))
+        if across := dial.get("across"):
+            (a, b), (c, d) = at(across[0], 1.1), at(across[0] + 180, 1.1)
+            out.append(f'<path class="border" d="M{a:.1f} {b:.1f}L{c:.1f} {d:.1f}"/>')
+            out.append(_text(a + 12, b - 8, across[1], size=28, anchor="start"))
         for angle, label in dial.get("hands", []):
             role = _cut(label)[1]
             out.append(_arrow(x, middle, *at(angle, 0.96), role, 6 if "off" not in role else 4))
@@ -340,6 +344,11 @@ LINES = {  # the height of a curve, from x and a number
 }
 
 
+def _cells(text: str) -> list[str]:
+    """Words with spaces between; within one, a no-break space may stand."""
+    return text.split(" ") if text else []
+
+
 def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Queries in rows, keys in columns; equal numbers have equal colours, before blue and after orange.
 
@@ -353,8 +362,8 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         values = grid.get("values") or [
             [MAPS[grid["rule"]](i, j, grid.get("by", 0)) for j in range(grid["n"])] for i in range(grid["n"])
         ]
-        n, across, names = len(values), len(values[0]), grid.get("words", "").split()
-        above = grid.get("across", grid.get("words", "")).split()
+        n, across, names = len(values), len(values[0]), _cells(grid.get("words", ""))
+        above = _cells(grid.get("across", grid.get("words", "")))
         label = max((_long(name, 26) for name in names), default=0) + 16
         widest = (apart - label - down - 50) / across
         tall = min(widest, (room - 50 - top - 54 * any("name" in each for each in grids)) / n, 84)
