@@ -68,7 +68,8 @@ function sheet(drawing, key, change) {
     const side = n => n ? n < measured.length - 1 ? "middle" : "end" : "start"; // no number stands on the axis
     const numbers = measured.map((v, n) => svg("text", { class: "measured", x: at(n) + 5 * !n, y: up(v) + (measured[n - 1] > v && measured[n + 1] > v ? 38 : -20), "text-anchor": side(n) }, v.toFixed(2).replace("-", "−")));
     drawing.append(...measured.map((v, n) => svg("circle", { class: "measured", cx: at(n), cy: up(v), r: 9 })),
-      ...numbers.filter((_, n) => numbers.length < 12 || n % (numbers.length - 1) === 0));
+      ...numbers.filter((_, n) => n % (numbers.length - 1) === 0
+        || numbers.length < 12 && numbers[n - 1].textContent + numbers[n + 1].textContent !== numbers[n].textContent.repeat(2)));
   }
   const pencil = svg("path", { class: "pencil", d: "M580 190l10-38 72-72 28 28-72 72z m10-38 28 28" });  // here the room draws
   if (change) drawing.append(pencil);
