@@ -16,7 +16,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
     draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
-                   { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below
+                   { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below;
+                                                    # dots = false: a line alone, through its points
     draw.x = [0, 16, "distance"]                    # the axis of curves; draw.log = true counts doublings
     draw.ticks = [0, 8, [16, "far"]]                # what stands below it, if anything
     draw.y = [0, 3, "loss, nats"]                   # and at its left: two ends, what they count
@@ -498,12 +499,13 @@ def _curves(
         out.append(f'<path class="curve{role}{dash}" d="{path}"/>')
         if "points" in curve:
             size = 9 if len(at) < 12 else 5
-            dots = at if len(at) < 40 else []  # so many are a curve
+            dots = at if curve.get("dots", len(at) < 40) else []  # so many are a curve
             out += [f'<circle class="bar{role}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"/>' for a, b in dots]
             for (a, b), (_, _, *said) in zip(at, points, strict=True):
                 below = said[1:] == ["↓"]
                 names += [_text(a, b + (30 if below else -28), text, role, 28) for text in said[:1]]
-        ends.append([at[-1][1], curve["name"]])
+        if _cut(curve["name"])[0]:
+            ends.append([at[-1][1], curve["name"]])
     ends.sort()
     for a, b in zip(ends, ends[1:], strict=False):
         b[0] = max(b[0], a[0] + 36)
