@@ -4,6 +4,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
 
     draw.rows = [{ name = "as trained", words = "cat:q sat", under = "0 1", below = "place",
                    arcs = [[0, 1, "2:mix"]], end = "loss 3.86" }]  # what comes of a row, large behind it
+                                                    # values = [[0.9, 0.1]], as measured, are words in shades;
+                                                    # shift = 3 leaves so many columns free
     draw.flow = [["$x$", "$W_Q$", "$q$:q", "turn by $m$"], ["$x$", "$W_K$", "$k$:k", "turn by $n$"]]
     draw.into = "score:mix"                         # where the lanes of a flow meet
     draw.dials = [{ name = "fast", hands = [[90, "$q$:q"], [30, "$k$:k"]], arc = [30, 90, "60°"],
@@ -189,6 +191,11 @@ def _turn(middle: tuple[float, float], radius: float, start: float, end: float, 
 def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Words in boxes, below each other; numbers below, arcs above, and what a row is called before it."""
 
+    rows = [
+        row | {"words": " ".join(_minus(f"{v:.2f}") for v in row["values"][0])} if "values" in row else row
+        for row in rows
+    ]
+
     def above(row):  # room for its arcs
         return 6 + max((32 + 26 * abs(b - a) ** 0.8 for a, b, *_ in row.get("arcs", [])), default=-6)
 
@@ -221,11 +228,15 @@ def _rows(rows: list[dict], room: float, **_) -> tuple[str, float, float]:
         middle = [a + w / 2 for a, w in x]
         if name := row.get("name"):
             out.append(_text(left - 20, y + tall / 2, name, " soft", 28, "end"))
-        out += [
-            _boxed(x[n][0], y, x[n][1], tall, word, size)
-            for n, word in enumerate(row["words"].split(" "))
-            if _cut(word)[0]
-        ]
+        shades = row.get("values", [[]])[0]
+        for n, word in enumerate(row["words"].split(" ")):
+            if shades:
+                share = 0.08 + 0.6 * shades[n] / max(shades)
+                at = f'x="{x[n][0]:.0f}" y="{y:.0f}" width="{x[n][1]:.0f}" height="{tall:.0f}"'
+                out.append(f'<rect class="cell weight" {at} rx="12" fill-opacity="{share:.2f}"/>')
+                out.append(_text(x[n][0] + x[n][1] / 2, y + tall / 2, word, size=min(size, 30)))
+            elif _cut(word)[0]:
+                out.append(_boxed(x[n][0], y, x[n][1], tall, word, size))
         if "end" in row:
             out.append(_text(end + 10, y + tall / 2, row["end"], "", 34, "start"))
         for a, b, label in arcs:
@@ -367,7 +378,8 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
         above = _cells(grid.get("across", grid.get("words", "")))
         label = max((_long(name, 26) for name in names), default=0) + 16
         widest = (apart - label - down - 50) / across
-        tall = min(widest, (room - 50 - top - 54 * any("name" in each for each in grids)) / n, 84)
+        lines = any("name" in each for each in grids) + any("ring" in each for each in grids)
+        tall = min(widest, (room - 50 - top - 54 * lines) / n, 84)
         longest = max((_long(name, 26) for name in above), default=0) + 16
         wide = min(max(tall, label, longest), widest)  # a column has room for its word
         half = _long(grid.get("name", ""), 28) / 2 - across * wide / 2  # how far its name sticks out
@@ -381,7 +393,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
                 f'<g transform="translate({at}) rotate(-90)">{_text(0, 0, grid["down"], " soft", 26)}</g>'
             )
         ink = 0.3 if "off" in _cut(grid.get("name", ""))[1] else 1
-        if wide > label - 10:
+        if wide > longest - 20:
             out += [_text(x0 + (j + 0.5) * wide, y0 - 22, word, size=26) for j, word in enumerate(above)]
         for i in range(n):
             if names:
@@ -404,8 +416,13 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
             for i in range(max(0, -offset), min(n, across - offset)):
                 x, y = x0 + (i + offset) * wide, y0 + i * tall
                 out.append(f'<rect class="ring" x="{x}" y="{y}" width="{wide}" height="{tall}" rx="7"/>')
-            out.append(_text(x0 + across * wide + 20, y + tall / 2, label, "", 30, "start"))
-        bottom = y0 + n * tall
+            if offset > 0:
+                out.append(_text(x0 + across * wide + 20, y + tall / 2, label, "", 30, "start"))
+            else:
+                middle, edge = x + wide / 2, y + tall + 2
+                out.append(f'<path class="arc{_cut(label)[1]}" d="M{middle:.0f} {edge:.0f}v16"/>')
+                out.append(_text(middle, edge + 36, label, size=30))
+        bottom = y0 + n * tall + 54 * ("ring" in grid)
         if name := grid.get("name"):
             out.append(_text(x0 + across * wide / 2, bottom + 34, name, " soft", 28))
             bottom += 54

@@ -19,10 +19,10 @@ PLANS = {
 
 
 def drawn(number):
-    """``(slide, form)`` of each curve through points and each grid of values."""
+    """``(slide, form)`` of each curve through points, and each grid or row of values."""
     for n, slide in enumerate(PLANS[number], 1):
         for drawing in (slide.get("draw", {}), slide.get("draw", {}).get("also", {})):
-            for form in (*drawing.get("curves", ()), *drawing.get("grids", ())):
+            for form in (each for forms in ("curves", "grids", "rows") for each in drawing.get(forms, ())):
                 if "points" in form or "values" in form:
                     yield f"slide {n}, {form.get('name', '')!r}", form
 
