@@ -253,29 +253,43 @@ def recorded(path: Path) -> str | None:
     return f"{running(found['seconds'])} on {cores}"
 
 
+def rounded(notebook: nbformat.NotebookNode) -> int:
+    """The minutes of a notebook, to five."""
+    return max(5, 5 * round(minutes(counted(notebook)) / 5))
+
+
 def timed(text: str, path: Path, notebook: nbformat.NotebookNode) -> str:
     """``text`` with the right minutes, where it says how long a notebook takes.
 
-    They are rounded to five. Without a record, the time to run it stays as it is.
+    Without a record, the time to run it stays as it is.
     """
-    rounded = max(5, 5 * round(minutes(counted(notebook)) / 5))
-    text = re.sub(r"(?:Reading|Time): about \d+ minutes", f"Time: about {rounded} minutes", text)
-    text = re.sub(r"Prose: about \d+ minutes", f"Prose: about {round(words(notebook) / WORDS)} minutes", text)
+    text = re.sub(r"(?:Reading|Time): about \d+ minutes", f"Time: about {rounded(notebook)} minutes", text)
     measured = recorded(path)
     return text if measured is None else re.sub(r"Running: [^.;\n]*", f"Running: {measured}", text)
 
 
+def facts(path: Path, notebook: nbformat.NotebookNode) -> list[str]:
+    """What a teacher wants to know first of a notebook: its minutes, how long it runs, its exercise."""
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    extras = re.search(r"\*Time: .*?, and (\d+) more for", prose)
+    exercise = re.search(r"^Graded exercise: \[(\w+)\]", prose, re.M)
+    measured = recorded(path)
+    return [
+        f"{rounded(notebook)} min",
+        *([f"{extras[1]} more for extras"] if extras else []),
+        *([f"runs in {measured.partition(' on ')[0]}"] if measured else []),
+        f"exercise `{exercise[1]}`" if exercise else "no exercise",
+    ]
+
+
 def guide() -> str:
-    """The instructor's guide, with the minutes that the notebooks give."""
+    """The instructor's guide, with what ``facts`` finds: in its table, and at the head of each section."""
     text = GUIDE.read_text(encoding="utf-8")
     for path in notebooks():
-        notebook = nbformat.read(path, as_version=4)
-        text = re.sub(
-            rf"^## {path.stem[:2]} .*?(?=^## |\Z)",
-            lambda section, path=path, notebook=notebook: timed(section.group(), path, notebook),
-            text,
-            flags=re.MULTILINE | re.DOTALL,
-        )
+        found, number = facts(path, nbformat.read(path, as_version=4)), path.stem[:2]
+        row, head = rf"^(\| \[{number} [^|]*\|)[^|]*\|", rf"^(\[Notebook {number}\]\([^)]*\)).*$"
+        text = re.sub(row, lambda its, found=found: f"{its[1]} {found[0].split()[0]} |", text, flags=re.M)
+        text = re.sub(head, lambda its, found=found: " · ".join([its[1], *found]), text, flags=re.M)
     return text
 
 

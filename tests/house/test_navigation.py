@@ -229,7 +229,7 @@ def test_the_command_renews_without_running(course, monkeypatch, capsys):
     monkeypatch.setattr(authoring, "NOTEBOOKS", course / "notebooks")
     monkeypatch.setattr(authoring, "SOLUTIONS", course / "solutions")
     guide = course / "guide.md"
-    guide.write_text("## 01 Waves\n\nReading: about 99 minutes. Running: an hour.\n")
+    guide.write_text("| [01 Waves](#01-waves) | 99 | no |\n\n[Notebook 01](01.ipynb) · an hour\n")
     monkeypatch.setattr(navigation, "GUIDE", guide)
     monkeypatch.setattr(navigation, "notebooks", lambda root=course, real=navigation.notebooks: real(course))
     monkeypatch.setattr(authoring, "execute", lambda *_: pytest.fail("it runs"))
@@ -241,7 +241,8 @@ def test_the_command_renews_without_running(course, monkeypatch, capsys):
         nbformat.write(notebook, path)
     assert authoring.main(["sign", "01"]) == 0 and capsys.readouterr().out == "01_file.ipynb\n"
     assert guide.read_text() == (
-        "## 01 Waves\n\nTime: about 5 minutes. Running: under a minute on two cores.\n"
+        "| [01 Waves](#01-waves) | 5 | no |\n\n"
+        "[Notebook 01](01.ipynb) · 5 min · runs in under a minute · no exercise\n"
     )
     assert authoring.main(["sign"]) == 0 and len(capsys.readouterr().out.split()) == 4
     assert authoring.main(["sign"]) == 0 and capsys.readouterr().out == ""
