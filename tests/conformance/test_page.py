@@ -28,13 +28,14 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_first_report(capsys):
     names = {}
-    exec(blocks("python")[0], names)
+    for block in blocks("python")[:2]:
+        exec(block, names)
     assert capsys.readouterr().out == blocks("text")[0]
     assert names["report"].named == {"positions from 1"}
 
 
 def test_numpy(folder):
-    exec(blocks("python")[2], {})
+    exec(blocks("python")[3], {})
     assert main(folder[1]) == 0
     assert conformance.check("outputs.json")["rope_half"].status == "passed"
 
@@ -59,4 +60,4 @@ def test_c(folder):
 
 def test_what_it_says_of_itself():
     assert f"{len(golden.load())} cases" in PAGE
-    assert blocks("python")[1].startswith("def test_positions(conformance):")  # test_command.py runs one
+    assert blocks("python")[2].startswith("def test_positions(conformance):")  # test_command.py runs one

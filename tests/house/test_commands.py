@@ -35,6 +35,8 @@ LESS = {
     "make test-all": "make -n test-all",  # as it is: .ci/run
     "python -m pytest tests tutorial_lib course classroom workshop notebooks":
         "python -m pytest tests/house/test_lock.py -n 0",
+    "python -m tutorial_lib.conformance rope.py:rotate layout=half base=10000":
+        "python -m tutorial_lib.conformance --bugs",  # as it is: tests/conformance/test_command.py
     "python -m tests.conformance.confusion":  # as it is: test_confusion.py
         "python -c 'import tests.conformance.confusion'",
     "make lint": "make -n lint",  # as it is: test_lint.py

@@ -369,7 +369,7 @@ def alive(app, name, _template, context, _doctree):
         app.add_css_file("records.css", priority=900)  # behind course.css
     if "data-find=" in context.get("body", ""):
         app.add_js_file("atlas.js", defer="defer")
-    if re.search('class="course-(?:models|samples|letters|entry)', context.get("body", "")):
+    if re.search('class="course-(?:models|samples|letters|entry|told|board)', context.get("body", "")):
         app.add_css_file("reference.css", priority=900)  # after course.css
     if "data-term=" in context.get("body", ""):
         app.add_js_file("glossary.js", defer="defer")

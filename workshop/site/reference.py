@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 
 from course import atlas as record
 from tutorial_lib import plots  # noqa: F401  (it registers the colour maps)
+from tutorial_lib.explorers import RotaryExplorer, live
 from tutorial_lib.language import _
 
 CHIP = r'<code class="literal">\1</code>'
@@ -232,6 +233,8 @@ def language(text: str) -> str:
         return f'{found[1]}<span class="course-whole">{drawn} {found[3]}</span> |'
 
     kinds = "|".join(MARKS)
+    rotary = live.place("rotary", RotaryExplorer.settings(), "<p>It moves where scripts are allowed.</p>")
+    text = re.sub("<div data-explorer>.*?</div>", lambda _found: rotary, text)
     return re.sub(rf"^(\| (\w+) \|.*\| )({kinds}) \|$", mark, SAID.sub(rows, text), flags=re.M)
 
 
@@ -303,7 +306,47 @@ def papers(text: str) -> str:
     return re.sub(f"(?:{ENTRY.pattern})+", entry, text, flags=re.M)
 
 
+# ---- what the tool says, and what stands on the board ----
+def told(text: str) -> str:
+    """The first report of a page: its verdicts and the bug can be seen, and long lines hang.
+
+    >>> print(told("```text\\nvalues: failed. A\\n    bug: from 1 – from\\n        1\\n```\\n"))
+    <pre class="course-told"><span style="--in:0ch">values: <b>failed</b>. A
+    </span><span style="--in:4ch">    <b>bug: from 1</b> – from 1
+    </span></pre>
+    <BLANKLINE>
+    """
+
+    def line(its: str) -> str:
+        said = re.sub(r"^([^:]+: )failed(?=\.)", r"\1<b>failed</b>", html.escape(its, quote=False))
+        said = re.sub(r"^([^:]+: )passed(?=\.)", r"\1<i>passed</i>", said)
+        said = re.sub(r"\b([1-9]\d* failed)\b", r"<b>\1</b>", said)
+        said = re.sub(r"^( +)(bug: .*?)(?= – |$)", r"\1<b>\2</b>", said)
+        return f'<span style="--in:{len(its) - len(its.lstrip())}ch">{said}\n</span>'
+
+    def report(found: re.Match) -> str:
+        joined = re.sub(r"\n +(?! |\w+(?: \w+)?: )", " ", found[1])  # a line that was broken
+        return f'<pre class="course-told">{"".join(map(line, joined.splitlines()))}</pre>\n'
+
+    return re.sub(r"^```text\n(.*?)^```\n", report, text, count=1, flags=re.M | re.S)
+
+
+def board(text: str) -> str:
+    """What a teacher draws, as on a board.
+
+    >>> board("\\n```\\na < b\\n```\\n")
+    '\\n<pre class="course-board">a &lt; b\\n</pre>\\n'
+    """
+
+    def drawn(found: re.Match) -> str:
+        return f'<pre class="course-board">{html.escape(found[1], quote=False)}</pre>\n'
+
+    return re.sub(r"^```\n(.*?)^```\n", drawn, text, flags=re.M | re.S)
+
+
 LAID = {
+    "docs/conformance": told,
+    "docs/instructor/notebooks": board,
     "docs/released": released,
     "docs/explorers": language,
     "docs/glossary": glossary,
