@@ -20,16 +20,15 @@ from . import ROOT
 SOURCE, PAGE = ROOT / "docs" / "coverage.toml", ROOT / "docs" / "coverage.md"
 HEAD = """# What is taught where
 
-Popular introductions to positional encoding teach and claim what stands in the first column. Four of
-them (A to D) were read closely. Every row is taught, or judged, in a section of a notebook, built in the
-library, and tested by the test that is called so.
+What four popular introductions to positional encoding claim, where this course teaches or judges it, and
+which test checks it.
 
-*Made by `python -m workshop.coverage`.*
+A to D are four such introductions, read closely and left unnamed: claims are judged here, not authors.
 """
 TABLE = """
 ## {}
 
-| what it teaches or claims | taught or judged in | built, and tested |
+| claim | lesson | test |
 |---|---|---|
 """
 NAMED = "Named, and not explained"
@@ -101,9 +100,9 @@ def page() -> str:
             test = row.test.partition("::test_")[2].replace("_", " ")
             text += (
                 f"| {row.id} · {row.topic} | [{lesson} · {section}](../notebooks/{name}) | "
-                f"`{row.object}`<br>{test} |\n"
+                f"<small>{test}</small> |\n"
             )
-    return text
+    return f"{text}\n*Made by `python -m workshop.coverage`.*\n"
 
 
 if __name__ == "__main__":

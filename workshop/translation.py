@@ -370,9 +370,11 @@ KINDS = {
 
 def page() -> str:
     """``docs/translations.md``: what is translated, kind by kind, and each catalog that isn't whole."""
-    rows, short, heard = [], [], []
+    from babel import Locale
+
+    parts, heard = [], []
     for language in languages():
-        left = catalogs(language)
+        left, rows, short, total = catalogs(language), [], [], 0
         for kind, begins in KINDS.items():
             names = [name for name in left if re.match(begins, name)]
             left = [name for name in left if name not in names]
@@ -380,25 +382,30 @@ def page() -> str:
                 continue
             counts = [coverage(name, language) for name in names]
             done, wanted = map(sum, zip(*counts, strict=True))
+            total += wanted
             share = f"{done:,} of " * (done < wanted) + f"{wanted:,}"
-            rows.append(f"| {language}: {kind} | {len(names)} | {share} |")
+            rows.append(f"| {kind} | {len(names)} | {share} |")
             short += [
                 f"- {language}, {name}: {has} of {of}"
                 for name, (has, of) in zip(names, counts, strict=True)
                 if has < of
             ]
+        name = Locale.parse(language).get_display_name("en")
+        said = "\n".join(["still to do:\n", *short]) if short else "everything is translated"
+        parts.append(
+            f"{name}: {said}{'' if short else f' ({total:,} messages).'}\n\n"
+            "| what | catalogs | messages |\n|---|---:|---:|\n" + "\n".join(rows)
+        )
         heard += [
-            f"| ✘ {rule['not']} | ✔ {rule['but']} | {rule['why']} |" for rule in style(language)["rules"]
+            f"| **{rule['but']}** | {rule['not']} | {rule['why']} |" for rule in style(language)["rules"]
         ]
-    missing = "Still to do:\n\n" + "\n".join(short) if short else "Nothing is missing."
     return (
-        "# What is translated\n\nWritten by `make locale LANGUAGE=zh`; [how it is done]"
-        "(contributing.md#a-translation). A message is a block of text. What is not translated, or has "
-        "changed since it was, is shown in English, with a mark.\n\n"
-        "| what | catalogs | messages |\n|---|---:|---:|\n" + "\n".join(rows) + "\n\n"
-        f"{missing}\n\n"
-        "## By ear\n\nA text that is right may still sound translated. Where a rule can be seen, `make "
-        "locale` sees it.\n\n| not | but | why |\n|---|---|---|\n" + "\n".join(heard) + "\n"
+        "# What is translated\n\n" + "\n\n".join(parts) + "\n\n"
+        "A message is a block of text. One without a translation, or with an older one, is shown in English, "
+        "with a mark.\n\n## By ear\n\nA text that is right may still sound translated.\n\n"
+        "| write | and not | why |\n|---|---|---|\n" + "\n".join(heard) + "\n\n"
+        "Where a rule can be seen, `make locale LANGUAGE=zh` sees it; it also writes this page. "
+        "[How to translate](contributing.md#a-translation).\n"
     )
 
 

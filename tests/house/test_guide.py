@@ -129,11 +129,11 @@ def test_the_inventory_page_is_made_from_the_questions():
     text = inventory_key.PAGE.read_text(encoding="utf-8")
     assert text == inventory_key.page(), "run `python -m workshop.inventory_key`"
     questions = inventory_key.load()
-    assert len(re.findall(r"^- \*\*[A-Z]\. ", text, re.MULTILINE)) == len(questions) == 18
+    assert len(re.findall(r"^\*\*[A-Z]\. .* ✓\*\*\\$", text, re.MULTILINE)) == len(questions) == 18
     for asked in questions.values():
         right = asked["choices"][asked["answer"]]
         letter = "ABCD"[list(asked["choices"]).index(asked["answer"])]
-        assert f"{asked['question']}\n\n- " in text and f"- **{letter}. {right}** " in text
+        assert f"{asked['question']}\n\n" in text and f"\n**{letter}. {right} ✓**\\\n" in text
         assert all(f"*Belief: {belief}.*" in text for belief in asked["misconception"].values())
         assert asked["misconception"].keys() == asked["choices"].keys() - {asked["answer"]}
 

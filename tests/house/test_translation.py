@@ -312,7 +312,7 @@ def test_the_page_says_what_is_translated():
 def test_the_page_names_what_is_still_to_do(monkeypatch):
     monkeypatch.setattr(translation, "coverage", lambda name, _language: (3 - (name == "06_rope"), 3))
     said = translation.page()
-    assert "- zh, 06_rope: 2 of 3\n" in said and "Nothing is missing" not in said
+    assert "- zh, 06_rope: 2 of 3\n" in said and "everything is translated" not in said
     assert said.count(": 2 of 3") == len(LANGUAGES)
 
 
