@@ -83,5 +83,5 @@ def test_the_top_of_the_tree_is_seen_in_one_look():
     seen = {name for name in top if not name.startswith(".")}
     assert len(seen - {"LICENSE", "LICENSES/", "REUSE.toml", "CITATION.cff"}) <= 18
     guide = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
-    table = guide.partition("## The house")[2].partition("\n## ")[0]
+    table = guide.partition("## The folders")[2].partition("\n## ")[0]
     assert set(re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| ([^|]+) \|", table, re.M)))) >= seen
