@@ -26,11 +26,11 @@ way only (the line below the command says which). Two sections have rates of the
 "Who uses what is far?" takes a third of those of "Train short, test long", and "Does the gap close
 with size?" searches its own.
 
-**Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is true nowhere in
-it. *Not shown*: the interval has both, or nothing here could decide. *By construction*: it follows from
-definitions, and the number shows that the code does what they say. Intervals are 95 % intervals (Student's
-t), over seeds unless another thing is named: they say how far another training of the same model on the
-same data would come out, not another model or another text.
+**Verdicts.** *Holds*: what is asked is true in the whole interval. *Does not hold*: it is false in the whole
+interval. *Not shown*: the interval contains both yes and no, or nothing here could decide. *By construction*:
+it follows from definitions, and the number shows that the code does what they say. Intervals are 95 %
+intervals (Student's t), over seeds unless another thing is named: they say how far another training of the
+same model on the same data would come out, not another model or another text.
 """
 MANY = """**Many verdicts.** {random} of the {all} verdicts on this page are about means over seeds. An
 interval lies wholly on the wrong side of its limit with a chance of 2.5 % at most, so by bad luck up to

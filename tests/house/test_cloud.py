@@ -59,7 +59,7 @@ def test_the_container_is_set_up_by_the_makefile():
 
 
 def test_the_page_says_what_it_does_not_know():
-    assert "<address of the repository>" in cell()[0] and "None has been tried in its cloud" in PAGE
+    assert "<address of the repository>" in cell()[0] and "None has been tried in its cloud." in PAGE
 
 
 @pytest.mark.parametrize(
