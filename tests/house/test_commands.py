@@ -87,8 +87,7 @@ LESS = {
     'python -m pip install ".[experiments]"':  # what comes with the dot alone is installed by the line above
         "python -m pip install --dry-run --no-build-isolation '.[experiments]'",
     "python -m pip install --no-deps -e .": "python -m pip install --no-build-isolation --no-deps -e .",
-    "make locale": "make -n locale",  # it is `update`, which two lines below do; all: test_translation.py
-    "make locale LANGUAGE=zh": "make -n locale LANGUAGE=zh",
+    "make locale LANGUAGE=zh": "make -n locale LANGUAGE=zh",  # it is `update`; all: test_translation.py
     "python -m workshop.translation update zh": "python -m workshop.translation update zh 02",
     "python -m workshop.translation update zh slides_02": "python -m workshop.translation update zh 02",
     "python -m workshop.authoring pictures":
@@ -138,8 +137,9 @@ def commands():
     found = set()
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        kind = "" if page.name == CHAPTER else "(?:sh)?"
-        blocks = re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        kinds = {""} if page.name == CHAPTER else {"", "sh"}
+        fenced = re.findall(r"^```(\S*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        blocks = [block for kind, block in fenced if kind in kinds]
         lines = [line.split("  #")[0].strip() for line in "\n".join(blocks).split("\n")]
         spans = re.findall(r"`([^`]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL))
         found |= set(filter(COMMAND.fullmatch, (" ".join(each.split()) for each in lines + spans)))
