@@ -13,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import article  # noqa: E402
+import pages  # noqa: E402
+
+from course.lesson import museum  # noqa: E402
 
 NOTEBOOKS = sorted([*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("notebooks/deeper/*.ipynb")])
 
@@ -37,7 +40,7 @@ def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
         article.fit(shown)
         hidden = "remove-input" in shown["metadata"]["tags"]
         assert hidden or not re.search(
-            r"^lesson\.(?:predict|concept_check|reveal)\(|Explorer\(", source, re.M
+            r"^(?:lesson\.(?:predict|concept_check|reveal)|museum\.\w+)\(|Explorer\(", source, re.M
         )
         added = shown["outputs"][len(cell["outputs"]) :]
         given = bare("".join(output["data"]["text/html"] for output in added))
@@ -54,6 +57,21 @@ def test_no_call_of_the_lesson_is_left_and_no_code_is_lost(path):
             assert bare(html.escape(stands.removeprefix(shown["source"]))) in given
         else:
             assert shown["source"] == stands
+
+
+def test_an_exhibit_is_a_card_that_tells_what_each_check_measured():
+    path = ROOT / "notebooks" / "deeper" / "09_museum.ipynb"
+    said = pages.verdicts(json.loads(path.read_text(encoding="utf-8")))
+    assert [*said] == [*museum.EXHIBITS] and all(len(each) == len(museum.CHECKS) for each in said.values())
+    card = pages.exhibit("halves", said["halves"])
+    asked = json.loads(html.unescape(re.search('data-check="([^"]*)"', card)[1]))
+    told = {name: (right, why) for name, _words, right, why in asked["choices"]}
+    assert [name for name, (right, _why) in told.items() if right] == ["moved", "norm", "equation"]
+    assert told["moved"][1].startswith("FOUND (") and "<details>" in told["moved"][1]
+    assert told["stepwise"][1] == "Sees nothing (0.0%)." and "<details>" not in told["stepwise"][1]
+    assert bare(museum.EXHIBITS["halves"].code) in bare(card)
+    others = pages.gallery(["halves", "kernel"], said)
+    assert others.count('<div class="course-exhibit">') == len(museum.EXHIBITS) - 2
 
 
 def test_an_exercise_has_no_calls_and_marks_its_blanks():

@@ -18,7 +18,7 @@ from course.verdicts import HOLDS, IDENTITY
 from tutorial_lib.language import _
 
 CALLS = {
-    "question": r"lesson\.(?:predict|concept_check|warm_up|inventory)\(",
+    "question": r"(?:lesson\.(?:predict|concept_check|warm_up|inventory)|museum\.(?:visit|gallery))\(",
     "turn": r"lesson\.your_turn\(",
     "check": r"check\.\w+\(",
 }
@@ -31,8 +31,8 @@ DEFINED = re.compile(r"^(?:def|class) (\w+)", re.M)
 def part(cell: dict) -> str:
     """What a code cell is for a reader:
 
-    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, a warm-up, a concept check or the
-      inventory. They speak for themselves, so their code says nothing.
+    - ``toy``: an explorer, or lanes that learn. ``question``: a prediction, a warm-up, a concept check, the
+      inventory, an exhibit of the bug museum. They speak for themselves, so their code says nothing.
     - ``answer``: what is measured after a prediction. ``claims``: the table of verdicts. ``figure``: it
       draws, and defines nothing that later text is about. What they give comes first, then their code.
     - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded
@@ -174,9 +174,12 @@ def below(source: str, kind: str) -> str:
         "figure": _("The code of this figure"),
     }
     source = re.sub(r"^#.*\n", "", source) if kind != "figure" else source
-    code = highlight(source, PythonLexer(), HtmlFormatter())
-    code = f'<div class="highlight-python">{code}</div>'  # as that of Sphinx, for light.py
-    return f'<details class="course-code"><summary>{says[kind]}</summary>{code}</details>'
+    return f'<details class="course-code"><summary>{says[kind]}</summary>{coloured(source)}</details>'
+
+
+def coloured(source: str) -> str:
+    """Python as Sphinx has it, for light.py."""
+    return f'<div class="highlight-python">{highlight(source, PythonLexer(), HtmlFormatter())}</div>'
 
 
 def claims(table: str) -> str:

@@ -476,12 +476,12 @@ WAY = re.compile(r'<p>(?=(?:(?!</p>).)*/glossary\.html"><span[^<]*>[^<]*</span><
 """A line of links that ends with the glossary: where a lesson stands."""
 
 
-QUEST = re.compile(r'<h1>(\d\d · [^:：<]+)[:：] ?(\w)(?=([^<]?)(?:(?!</h1>).)*class="headerlink")')
+QUEST = re.compile(r'<h1>(\d\d · [^:：<]+)[:：] ?([“"‘]?\w)(?=([^<]?)(?:(?!</h1>).)*class="headerlink")')
 
 
 def capital(first: str, second: str) -> str:
     """How a title begins, by its first letter and the next: large, but in xPos."""
-    return first if second.isupper() else first.upper()
+    return first if second.isupper() else first.upper()  # a quotation mark before it stays
 
 
 def quest(found: re.Match) -> str:
@@ -492,6 +492,8 @@ def quest(found: re.Match) -> str:
     '<p class="course-quest">09 · Side quest</p><h1>Whose stars?<a cl'
     >>> QUEST.sub(quest, title.format("06", "xPos"))[39:48]
     '</p><h1>x'
+    >>> QUEST.sub(quest, title.format("05", "“significantly better”"))[39:54]
+    '</p><h1>“Signif'
     """
     return f'<p class="course-quest">{found[1]}</p><h1>{capital(found[2], found[3])}'
 

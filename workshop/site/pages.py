@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx import application, project
 
 from course import playground
-from course.lesson import predictions, questions
+from course.lesson import museum, predictions, questions
 from course.lesson.warm_up import Again, pick
 from tutorial_lib.explorers import live
 from tutorial_lib.language import ENGLISH, _
@@ -171,6 +171,46 @@ def warm_up(number: str) -> str:
     return checks([(f"{number} {each.key}", each.label, each.asked) for each in asked])
 
 
+def verdicts(content: dict) -> dict[str, list[str]]:
+    """Of each exhibit of the bug museum what each check says, as the table in its notebook has it."""
+    outputs = [output for cell in content["cells"] for output in cell.get("outputs", [])]
+    told = "".join("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    rows = re.findall(r'<tr><th scope="row"[^>]*>.*?</th>(.*?)</tr>', told, re.S)
+    cells = [[html.unescape(cell) for cell in re.findall("<td[^>]*>(.*?)</td>", row, re.S)] for row in rows]
+    return dict(zip(museum.EXHIBITS, cells, strict=False))
+
+
+def exhibit(name: str, said: list[str]) -> str:
+    """An exhibit as a card: its code, the checks to be chosen, and what each one measured."""
+    shown = museum.EXHIBITS[name]
+    answer = f"<details><summary>{_('Which line is it?')}</summary>{museum.explained(shown)}</details>"
+    choices = []
+    for (key, check), words in zip(museum.CHECKS.items(), said, strict=True):
+        if words == "–":
+            words = _("does not apply: {reason}").format(reason=_(check.reason))
+        right, words = words.startswith("✔"), words.removeprefix("✔ ")
+        why = f"{html.escape(words[0].upper() + words[1:], quote=False)}." + answer * right
+        choices.append([key, _(check.label), right, why])
+    asked = {"question": _("Which check finds the mistake?"), "choices": choices}
+    listed = "".join(f"<li>{html.escape(words)}</li>" for _key, words, *_rest in choices)
+    inside = f"<p>{asked['question']}</p><ul>{listed}</ul>"
+    if not STUDENTS:
+        inside = place("key", f"{museum.NOTEBOOK}.museum.{name}", inside + answer, check=asked)
+    head = f"<p><b>{_('Exhibit')}.</b> {html.escape(_(shown.title))}</p>"
+    return f'<div class="course-exhibit">{head}{article.coloured(shown.code)}{inside}</div>'
+
+
+def gallery(without: list[str], said: dict[str, list[str]]) -> str:
+    """All other exhibits, each below its title."""
+    cards = (
+        f"<details><summary>{html.escape(_(museum.EXHIBITS[name].title))}</summary>"
+        f"{exhibit(name, words)}</details>"
+        for name, words in said.items()
+        if name not in without
+    )
+    return "".join(cards)
+
+
 def prediction(key: str, shown: str) -> str:
     """The card that asks, with all that the page's script needs to answer it."""
     asked = questions.find("predict", key)
@@ -192,6 +232,7 @@ def notebook(text: str, aside: bool = False) -> str:
         del content["cells"][2 : 1 + len(first)]
     if aside:
         article.put_below(content["cells"])
+    found = verdicts(content)
     for cell in content["cells"]:
         source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
         if cell["cell_type"] == "markdown":
@@ -229,6 +270,10 @@ def notebook(text: str, aside: bool = False) -> str:
                     cell["outputs"].append({"output_type": "display_data", "metadata": {}, "data": note})
             elif check := re.search(r'^lesson\.concept_check\("(\d+)"\)$', source, re.M):
                 data["text/html"] = concept_check(check[1])
+            elif visit := re.search(r"^museum\.(visit|gallery)\((.*)\)$", source, re.M):
+                names = re.findall(r'"(\w+)"', visit[2])
+                one = visit[1] == "visit"
+                data["text/html"] = exhibit(names[0], found[names[0]]) if one else gallery(names, found)
             elif warm := re.search(r'^lesson\.warm_up\("(\d+)"\)$', source, re.M):
                 data["text/html"] = warm_up(warm[1])
     return json.dumps(content)

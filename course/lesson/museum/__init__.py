@@ -72,6 +72,20 @@ def source_link(exhibit: Exhibit) -> str:
     return f'<a href="https://github.com/{repository}/issues/{number}">{exhibit.source}</a>'
 
 
+def explained(exhibit: Exhibit) -> str:
+    """What is wrong, where it was reported, and the repair, as HTML."""
+    said = _("Rewritten from {source}: {said}.").format(
+        source=source_link(exhibit), said=html.escape(_(exhibit.said))
+    )
+    if exhibit.bug:
+        named = _("{tool} calls it “{name}”.").format(tool="tutorial_lib.conformance", name=exhibit.bug)
+        said = joined((said, html.escape(named)))
+    return (
+        f"<p>{html.escape(_(exhibit.diagnosis))}</p><p>{said}</p>"
+        f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(exhibit))}</pre>"
+    )
+
+
 class Visit(Question):
     """One exhibit. Each button runs a check; once one finds something, the reader names the line, and then
     the explanation opens."""
@@ -130,20 +144,7 @@ class Visit(Question):
             verdict = _("Not line {n}: it is {where}.").format(n=n, where=where)
         if also:
             verdict = joined((verdict, _("It can be mended there, too.")))
-        self.told.value = f"<p><b>{verdict}</b></p>" + self._explanation()
-
-    def _explanation(self) -> str:
-        e = self.exhibit
-        said = _("Rewritten from {source}: {said}.").format(
-            source=source_link(e), said=html.escape(_(e.said))
-        )
-        if e.bug:
-            named = _("{tool} calls it “{name}”.").format(tool="tutorial_lib.conformance", name=e.bug)
-            said = joined((said, html.escape(named)))
-        return (
-            f"<p>{html.escape(_(e.diagnosis))}</p><p>{said}</p>"
-            f"<p>{_('The repair:')}</p><pre>{html.escape(repaired_lines(e))}</pre>"
-        )
+        self.told.value = f"<p><b>{verdict}</b></p>" + explained(self.exhibit)
 
     def stored(self):
         return _stored(self.name), {}
