@@ -190,7 +190,7 @@ def spreads(shares: dict[str, Interval]) -> list[float]:
 
 def figure(record: Record):
     gaps, names = record.settings["gaps"], record.settings["scalings"]
-    fig, (left, right) = plots.panels(1, 2, size=(13.5, 6.5))
+    fig, (left, right) = plots.panels(1, 2, size=(13.5, 6))
     losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
     none = interval(record.values("first", scaling="raw")).mean
     plots.lines(
@@ -198,7 +198,6 @@ def figure(record: Record):
         losses,
         ax=left,
         markers=True,
-        legend=False,
         border=TRAINED / 1000,
         levels={_("no copy"): none},
         levels_end=True,
@@ -207,10 +206,15 @@ def figure(record: Record):
         xlabel=_("gap in the position ids (thousands); line: trained length"),
         ylabel=_("loss on the second copy (nats)"),
     )
-    x = torch.arange(0, gaps[-1] + 1, 50)
+    x, drawn = torch.arange(0, gaps[-1] + 1, 50), {}
+    for name in names:  # of those whose hands leave known ground together the last has a line, with all names
+        same = [other for other in names if torch.allclose(limits(name), limits(other))]
+        share = (limits(name) < x[:, None]).double().mean(1)
+        last = name == same[-1]
+        drawn["\n".join(map(_, same)) if last else name] = share if last else share * math.nan
     plots.lines(
         x / 1000,
-        {name: (limits(name) < x[:, None]).double().mean(1) for name in names},
+        drawn,
         ax=right,
         title=_("Angles that training never had"),
         xlabel=_("distance (thousands)"),
