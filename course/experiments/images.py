@@ -161,7 +161,8 @@ def figure(record: Record):
     plots.heat(
         z,
         ax=ax,
-        title=_("accuracy on unseen digits"),
+        title=_("On a wider canvas one axis fails"),
+        xlabel=_("accuracy on unseen digits"),
         xticks=ticks,
         yticks=names,
         limits=(0, 1),
