@@ -96,6 +96,10 @@ function tower(app, parent, w, narrow) {
     colours.forEach((fill, i) => pen.rect({ x: bar, width: 10, y: top + tall - (i + 1) * high, height: high + 0.5, fill }));
     for (const v of [-1, 0, 1]) pen.text({ x: bar + 16, y: top + tall * (1 - v) / 2, vc: 1 }, v > 0 ? "+1" : minus(v));
   }
+  if (app.small) {
+    side(top + tall - 8, speak`position ↓`);
+    pen.text({ x: x1, y: top + tall + 15, ta: "end", vc: 1 }, speak`numbers of its vector →`);
+  }
   pen.line({ x1: x0, x2: x1, y1: zero, y2: zero, stroke: "--line", sw: 2 });
   const total = [pen.text({ x: x1 + 10, y: zero - 9, vc: 1 }, speak`sum: p·o`),
     pen.text({ x: x1 + 10, y: zero + 10, vc: 1, fill: "--mix", fw: 700, fs: 17 })];
