@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import unicodedata
 import zipfile
 
@@ -152,7 +153,7 @@ def test_the_report_hides_what_few_have_said(inbox, tmp_path):
     assert command.main(["take-in", str(inbox), "--root", str(tmp_path)]) == 0
     text = (tmp_path / "report" / "votes.md").read_text(encoding="utf-8")
     assert "## 10.two_clocks" in text and "| 8/4/50 0/0/0: 1.00, 0.47 | – | – |" in text
-    assert "| An error: something doesn't fit. | – | – |" in text and "of 4" not in text
+    assert "| An error: something doesn't fit. | – | – |" in text and not re.search(r"\d of 4\b", text)
 
 
 def kept_now(inbox, root) -> int:

@@ -32,9 +32,9 @@
       if (share < 1) for (const one of formulas) one.style.fontSize = `${Math.max(70, Math.floor(98 * share))}%`;
   }));
   addEventListener("load", () => { // this page's line in the middle, where it would not be seen at once
-    const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav .active")].at(-1);
-    if (!bar || !line) return;
-    const end = line.getBoundingClientRect().bottom + bar.scrollTop;
+    const bar = document.querySelector(".bd-sidebar-primary"), line = [...document.querySelectorAll(".bd-docs-nav li.active")].at(-1);
+    if (!bar) return;
+    const end = line ? line.getBoundingClientRect().bottom + bar.scrollTop : 0;
     bar.scrollTop = end < innerHeight - 48 ? 0 : end - innerHeight / 2;
   });
   const end = document.querySelector(".prev-next-footer");
