@@ -498,7 +498,8 @@ def test_a_vote_is_counted_on_its_slide_and_shown_beside_the_answer(site, browse
 
 def test_lanes_learn_on_a_slide_that_is_opened_from_a_file(site, browser):
     """Keys and fingers there leave the slide where it is; what is pointed at is explained in the lane."""
-    place = next(n for n, slide in enumerate(deck("06").slides) if "Attention maps, and bars by length." in slide.show)
+    quoted = "Attention maps, and bars by length."
+    place = next(n for n, slide in enumerate(deck("06").slides) if quoted in slide.show)
     shown = Shown(browser, site[0].as_uri(), f"06.html#/{place}")
     page, here = shown.page, shown.page.url
     lanes = page.locator(".present .pg")
