@@ -98,12 +98,12 @@ def zeros(dim: int) -> int:
 def figure(record: Record):
     """How soon each form learns: a panel for each kind of vectors, a row for each operator."""
     fig, axes = plots.panels(1, len(VECTORS), size=(13.5, 4), sharex=True, sharey=True)
-    ends, operators = record.settings["steps"], [*FUSIONS, "matrix"]
+    steps, ends, operators = _steps(record), record.settings["steps"], [*FUSIONS, "matrix"]
     for ax, vectors in zip(axes, VECTORS, strict=True):
-        got = {of: steps for of in operators if (steps := _steps(record).get((of, vectors)))}
+        got = {of: steps[of, vectors] for of in operators if (of, vectors) in steps}
         plots.bars(
-            {of: statistics.fmean(steps) for of, steps in got.items()},
-            spread={of: (min(steps), max(steps)) for of, steps in got.items()},
+            {of: statistics.fmean(each) for of, each in got.items()},
+            spread={of: (min(each), max(each)) for of, each in got.items()},
             colour=vectors,
             ax=ax,
             title=_(vectors),
