@@ -246,7 +246,7 @@ const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}�
 
 /** Coloured cells, with numbers where they fit; returns the function that fills them. */
 function cells(pen, { palette }, x, y, wide, high, columns = N) {
-  const own = pens(pen.g()), places = wide > 36 && high < 30 ? 2 : 1;
+  const own = pens(pen.g()), places = wide > 36 && high < 36 ? 2 : 1;
   const made = range(N).map(i => range(columns).map(j => [
     own.rect({ x: x + j * wide, y: y + i * high, width: wide - 1, height: high - 1, rx: high > 24 ? 3 : 1 }),
     wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 33 ? 12 : 11 })]));
@@ -283,36 +283,52 @@ const open = (app, { text }) => app.params.guess === "off" || guesses(app).has(t
 
 function build(app, stage) {
   const { params: p, data } = app, all = range(N), { now, good: { terms, e } } = current(app), score = app.good ?? p.score;
-  const below = stage.clientWidth < 600, narrow = below || !app.small && stage.clientWidth < 860, W = app.width(stage), message = html(stage, "p", { class: "lv-says" });
-  const large = app.small && terms.length < 3, tall = narrow ? 116 : large ? 150 : app.small && terms.length > 3 ? 74 : [0, 122, 122, 92, 78, 66][terms.length], side = narrow ? Math.min(66, W / 5.4) : tall - 18, lanes = narrow ? 8 : 30, cw = narrow ? side / N : app.small ? 34 : 38, ch = side / N;
-  const x1 = narrow ? 0 : 150, gap = narrow ? 16 : 20, x2 = x1 + N * cw + gap, x3 = x2 + cw + gap, x4 = x3 + N * cw + gap - 5;
-  const edge = below ? 132 : 164, left = below ? 0 : W - edge, top = below ? lanes + terms.length * tall + 26 : 30, high = below ? 100 : app.small && !large ? 60 : 88;
+  const W = app.width(stage), below = stage.clientWidth < 600, message = html(stage, "p", { class: "lv-says" });
+  const names = terms.map(({ text }, n) => (n ? text.replace(/^(−?)/, (_, sign) => `${sign || "+"} `) : text));
+  const x1 = clamp(Math.max(...names.map(name => name.replaceAll("_", "").length)) * 8 + 36, 88, 150);
+  const edge = below ? 132 : 164, left = below ? 0 : W - edge - (app.small ? 0 : 48); // the words of the queries stand at its right
+  const narrow = below || !app.small && left - x1 < 570, lane = below ? W : left - 40, gap = narrow ? 14 : 20;
+  const large = app.small && terms.length < 3, cw = narrow ? Math.min(38, (lane - 2 * gap) / 9) : app.small ? 34 : 38;
+  const tall = narrow ? 158 : terms.length < 3 ? 150 : app.small && terms.length > 3 ? 74 : [112, 86, 70][terms.length - 3] - 20 * app.small;
+  const side = narrow ? 88 : tall - 18, lanes = narrow ? 12 : 36, ch = side / N;
+  const at = terms.map((_, n) => lanes + terms.slice(0, n).reduce((sum, term) => sum + tall - 24 * (narrow && !open(app, term)), 0));
+  const xs = narrow ? 0 : x1, x2 = xs + N * cw + gap, x3 = x2 + cw + gap, x4 = x3 + N * cw + gap - 5, room = lane - x4 > 150;
+  const end = at.at(-1) + tall;
+  const top = below ? end + 40 : narrow ? 40 : lanes, high = below ? 100 : app.small && !large ? 60 : 88;
   const bx = below ? 170 : left, bars = below ? top + edge : top + edge + 30 + high;
-  const H = below ? bars + 26 : Math.max(lanes + terms.length * tall, bars + 24);
+  const H = below ? bars + 26 : Math.max(end, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
+  const keys = (x, wide, y) => wide > 30 && all.forEach(j => pen.text({ x: x + (j + 0.5) * wide, y, mid: 1, fill: "--k", fs: Math.min(12, wide / 3.2), translate: "no" }, data.WORDS[j]));
   if (!narrow) {
-    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].filter((_, n) => !n || terms.some(term => open(app, term))).forEach(([words, x]) => pen.text({ x, y: 14, mid: 1 }, words));
+    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 8, mid: 1 }, words));
+    keys(x1, cw, 26);
   }
 
   // -- one lane for each term --
   const marks = [], painters = [], limit = LIMITS.find(most => Math.max(...terms.flatMap(({ values, rest }) => [...values, ...rest].flat()).map(Math.abs)) <= most) ?? 1024;
   const rows = terms.map((term, n) => {
-    const y = lanes + n * tall, my = narrow ? y + 26 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
+    const y = at[n], my = narrow ? y + 32 : y, mid = my + side / 2, seen = open(app, term), gone = term.kind === "gone";
     const mark = pen.g({ style: "cursor:pointer" }), own = pens(mark);
-    const lit = own.rect({ x: 1, y: narrow ? y - 3 : mid - 17, width: 132, height: narrow ? 26 : 34, rx: 8, class: "lv-hit" });
-    const words = own.text({ x: 9, y: narrow ? y + 10 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || term.text.length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(term.text, narrow ? 38 : 20));
-    if (narrow) set(lit, { width: words.getComputedTextLength() + 16 });
+    const lit = own.rect({ x: 1, y: narrow ? y - 3 : mid - 17, height: narrow ? 28 : 34, rx: 8, fill: "--face", stroke: "--line" });
+    const words = own.text({ x: 9, y: narrow ? y + 11 : mid, vc: 1, fill: "--ink", fw: 600, fs: narrow || names[n].length < 16 ? 15 : 12.5, still: 1, translate: "no" }, short(names[n], narrow ? 38 : 20));
+    set(lit, { width: narrow ? words.getComputedTextLength() + 16 : x1 - 18 });
     hover(app, mark, () => (term.text.length > 20 ? term.text : speak`Click to see the weights without this term`));
     marks.push(mark);
-    cells(pen, data, x1, my, cw, ch)(term.values, limit);
-    pen.text({ x: x2 - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, seen ? "−" : "");
-    pen.text({ x: x3 - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, seen ? "=" : "");
-    const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(x1)];
+    cells(pen, data, xs, my, cw, ch)(term.values, limit);
+    const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(xs)];
+    const line = (words, x, y, more = {}) => pen.text({ x, y, vc: 1, fs: 12.5, fill: "--ink", ...more }, words);
+    if (seen || room) [["−", x2], ["=", x3]].forEach(([sign, x]) => pen.text({ x: x - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, sign));
     if (!seen) {
-      pen.text({ x: x2, y: mid - 20, vc: 1, fill: "--ink", fs: 13.5 }, narrow || left - x2 < 285 ? speak`Does it change a weight?` : speak`Leave it out: does a weight change?`);
+      const x = room ? x4 : x2, up = tall < 80 ? 4 : 0;
+      if (room) [[x2, cw], [x3, N * cw]].forEach(([at, width]) => {
+        pen.rect({ x: at, y: my, width: width - 1, height: side - 1, rx: 4, fill: "none", stroke: "--line", sw: 1.5, dash: "4 4" });
+        pen.text({ x: at + width / 2, y: mid, mid: 1, fs: 20 }, "?");
+      });
+      line(speak`Leave it out:`, x, mid - 30 + up, { fs: 13.5 });
+      line(speak`does a weight change?`, x, mid - 13 + up, { fs: 13.5 });
       const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
-      button(pen, x2, mid + 9, 62, speak`yes`, tell(true), `yes${n}`);
-      button(pen, x2 + 72, mid + 9, 62, speak`no`, tell(false), `no${n}`);
+      button(pen, x, mid + 16 - up / 2, 62, speak`yes`, tell(true), `yes${n}`);
+      button(pen, x + 72, mid + 16 - up / 2, 62, speak`no`, tell(false), `no${n}`);
     } else {
       const way = guesses(app).get(term.text), lines = gone ? [speak`gone: the same for`, speak`all keys`] : [speak`counts,`, TOLD[term.kind]];
       const sure = app.params.guess === "off" || way === undefined ? "" : way !== gone ? speak`✔ as you said` : way ? speak`✘ you said yes` : speak`✘ you said no`;
@@ -326,10 +342,15 @@ function build(app, stage) {
         parts[1](term.values.map(row => row.map(v => v - share * mean(row))), limit);
         if (share < 1) app.wake();
       });
-      const told = [...lines, gone ? speak`no weight changes` : narrow ? speak`weights by ≤ ${term.moved.toFixed(2)}` : speak`weights change by ≤ ${term.moved.toFixed(2)}`, sure].filter(Boolean);
-      const step = Math.min(18, (side + 8) / told.length);
-      told.forEach((words, k) => pen.text({ x: x4, y: mid + (k - (told.length - 1) / 2) * step, vc: 1, fs: k < lines.length ? 13.5 : 12.5, fw: k < lines.length ? 600 : 400,
-        fill: k < lines.length ? (gone ? "--soft" : "--mix") : "--ink" }, words));
+      const strong = { fs: 13.5, fw: 600, fill: gone ? "--soft" : "--mix" }, by = gone ? speak`no weight changes` : speak`weights change by ≤ ${term.moved.toFixed(2)}`;
+      if (narrow) {
+        line(gone ? lines.join(" ") : TOLD[term.kind], 0, my + side + 14, strong);
+        line(by, lane, my + side + 14, { ta: "end" });
+        line(sure, lane, y + 11, { ta: "end" });
+      } else {
+        const told = [...lines, by, sure].filter(Boolean), step = Math.min(18, (side + 8) / told.length);
+        told.forEach((words, k) => line(words, x4, mid + (k - (told.length - 1) / 2) * step, k < lines.length ? strong : {}));
+      }
     }
     return { y: my, frames, lit };
   });
@@ -338,14 +359,16 @@ function build(app, stage) {
   // -- their sum, for all queries, and the weights of one --
   const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
   const head = (x, wide, y) => pen.text({ x: below ? x : x + wide / 2, y, vc: 1, ta: below ? "start" : "middle", fill: "--ink", fw: 700 });
-  say(head(left, edge, top - 16), terms.length > 1 ? speak`the sum: scores e_ij` : speak`scores e_ij`);
+  say(head(left, edge, top - 28), speak`= the score e_ij`);
+  keys(left, cell, top - 10);
+  if (!below && !app.small) all.forEach(i => pen.text({ x: left + edge + 8, y: top + (i + 0.5) * cell, vc: 1, fill: "--q", fs: 12, translate: "no" }, data.WORDS[i]));
   const frame = pen.rect({ x: left - 2, width: edge + 3, height: cell + 3, fill: "none", stroke: "--q", sw: 2.5, rx: 4 });
   const area = pen.rect({ x: left, y: top, width: edge, height: edge, fill: "#0000", style: "cursor:pointer;touch-action:pan-y" });
   const row = to => (to.y - top) / cell - 0.5, hold = to => app.hold("query", row(to));
   drag(app, area, "query", { down: hold, move: hold });
   const query = grip(app, pic, "q", "query", "i", speak`query i`, () => speak`query ${p.query}, ${data.WORDS[p.query]}`);
   slide(app, query, "query", row);
-  const wide = below ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = head(bx, wide * N, below ? top - 16 : bars - high - 10);
+  const wide = below ? (W - bx) / N : cell, height = scale(0, 1, 0, high), label = head(bx, wide * N, below ? top - 28 : bars - high - 10);
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
@@ -366,11 +389,11 @@ function build(app, stage) {
     painters.forEach(paint => paint());
     rows.forEach(({ y, frames, lit }, k) => {
       frames.forEach(box => set(box, { y: y + at * ch - 1.5 }));
-      set(lit, { style: k === n ? "fill:var(--mix2);stroke:var(--mix);stroke-width:2" : "" });
+      set(lit, { fill: k === n ? "--mix2" : "--face", stroke: k === n ? "--mix" : "--line", sw: k === n ? 2 : 1 });
     });
     set(frame, { y: top + at * cell - 2 });
     set(query, { transform: `translate(${below ? edge + 22 : left - 22} ${top + (at + 0.5) * cell})` });
-    say(label, below ? speak`its weights` : speak`weights of “${data.WORDS[i]}”`);
+    say(label, speak`weights of “${data.WORDS[i]}”`);
     columns.forEach(([before, after, text, at, half], j) => {
       const from = hidden ? at - half / 2 : at; // alone it stands above its word
       const [a, b] = [hidden ? 0 : app.glide(`a${j}`, rest[j], 0.002), app.glide(`b${j}`, full[j], 0.002)].map(height);
