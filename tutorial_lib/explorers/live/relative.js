@@ -82,7 +82,7 @@ function build(app, stage) {
   const { params: p, data } = app, N = p.tokens, narrow = stage.clientWidth < 600, parent = html(stage, "div", { style: "position:relative" });
   const W = app.width(parent), side = narrow ? W - 130 : Math.min(W / (3 - 2 / N), app.small ? 178 : 296), c = side / N;
   // on a slide the ribbon begins at the left, and no words stand there: all else gets larger
-  const x0 = narrow ? 74 : app.small ? side - c + 34 : (W - side) / 2, half = app.small ? 22 : 46, zero = half + (app.small ? 14 : 18), ribbon = zero + half + 7;
+  const x0 = narrow ? 74 : app.small ? side - c + 34 : (W - side) / 2, half = app.small ? 22 : 46, zero = half + (app.small ? 14 : 24), ribbon = zero + half + 7;
   const thick = clamp(c, 12, 24), low = app.small ? 5 : 0, top = ribbon + thick + 38, bottom = top + side, under = bottom + 46 - low;
   const H = narrow ? under + 340 : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
@@ -90,7 +90,8 @@ function build(app, stage) {
   const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: `position:relative${app.small ? ";font-size:15px" : ""}` });
   const plays = !narrow && side > 250; // there is room for them beside the matrix
   app.playbar.style = !plays ? "" : `position:absolute;left:0;top:${percent(top + 180, H)};width:220px`;
-  if (!app.small) (plays ? parent : stage).append(app.playbar);
+  if (plays) parent.append(app.playbar);
+  else if (!app.small) stage.prepend(app.playbar);
   const learned = p.method !== "ALiBi", numbers = c > 40, tiny = app.small ? 15 : 11, size = c < 50 ? tiny : 13;
 
   // -- the ribbon: bars and cells at the offsets that the table is asked for --
@@ -100,6 +101,7 @@ function build(app, stage) {
   }
   const moving = set(clipped(pic, narrow ? 24 : 30, W, H), { class: "lv-ribbon" }), tape = svg(moving, "g");
   if (app.small) for (const v of [-1, 0, 1]) svg(tape, "line", { x1: (0.5 - N) * c, x2: (N - 0.5) * c, y1: zero - half * v, y2: zero - half * v, stroke: "--line", sw: v ? 1 : 2 }); // as long as the ribbon
+  if (narrow) fade(pic, W, ribbon + thick);
   const groups = [];
   for (let r = 1 - N; r < N; r++) {
     const n = entry(r, p, data), own = learned ? n : r, last = groups.at(-1);
@@ -118,6 +120,10 @@ function build(app, stage) {
   const [close, distant] = data.shared, marked = [-distant, -close, -data.near, 0, data.near, close, distant];
   const shown = N > distant ? marked : N < 10 ? range(2 * N - 1).map(n => n - N + 1).filter(r => !app.small || r % 2 || !r) : ticks(1 - N, N - 1, 9);
   const rule = shown.map(r => svg(moving, "text", { x: r * c, y: ribbon + thick + 13 + low, ta: "middle", fs: c > 30 ? 13 : tiny }, minus(r)));
+  if (!app.small) {
+    if (learned) pen.text({ x: 0, y: 9, vc: 1, fs: 12 }, speak`number`);
+    pen.text({ x: 0, y: ribbon + thick + 13, fs: 12 }, speak`offset`);
+  }
   const paint = (r, to) => {
     if (!learned) return;
     const mine = p.mine?.of === table(p) ? p.mine : { of: table(p), values: {} };
@@ -168,12 +174,12 @@ function build(app, stage) {
   slide(app, grips[1], "j", to => cell(to)[1]);
 
   // -- how the number is found, what it costs --
-  const lines = range(app.small ? 0 : 5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25, fs: n === 3 ? 22 : 15,
+  const lines = range(app.small ? 0 : 5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25 + 7 * (n > 2) + 5 * (n > 3), fs: n === 3 ? 22 : 15,
     fw: n === 3 ? 700 : 400, fill: n === 3 ? "--mix" : "--ink" }));
-  const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - 72 : app.small && p.view !== "memory" ? W - 34 : W - 78,
-    narrow ? under + 168 : top + 24, narrow ? H - 38 : bottom - 8);
+  const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - (p.view === "memory" ? 72 : 42) : app.small && p.view !== "memory" ? W - 34 : W - 78,
+    narrow ? under + 178 : top + 40, narrow ? H - 38 : bottom - 8);
   const g = cells.getContext("2d"), image = g.createImageData(N, N);
-  const ride = (text, x) => set(text, { x, display: x < 40 || x > W - 12 ? "none" : "inline" });
+  const ride = (text, x) => set(text, { x, display: x < 52 || x > W - 12 ? "none" : "inline" });
   let drawn = "", old;
 
   return () => {
@@ -225,6 +231,14 @@ function build(app, stage) {
   };
 }
 
+/** At both ends of a narrow picture the ribbon fades: it goes on there. */
+function fade(pic, W, bottom) {
+  const defs = svg(pic, "defs"), id = `lv${Math.random().toString(36).slice(2)}`;
+  const shade_ = svg(defs, "linearGradient", { id });
+  for (const [offset, opacity] of [[0, 1], [1, 0]]) svg(shade_, "stop", { offset, "stop-color": "var(--paper)", "stop-opacity": opacity });
+  const end = transform => svg(pic, "rect", { width: 34, y: 14, height: bottom - 14, fill: `url(#${id})`, transform, still: 1 });
+  return [end("translate(24 0)"), end(`translate(${W} 0) scale(-1 1)`)];
+}
 /** The handle of the number that is read: it goes up and down, by hand or by keys. */
 function handle(app, pic, paint, height, data) {
   const { params: p } = app, g = svg(pic, "g", { class: "lv-grip", role: "slider", tabindex: 0, "data-key": "value",
@@ -248,15 +262,16 @@ function handle(app, pic, paint, height, data) {
   return (x, y) => set(g, { transform: `translate(${x} ${y})` });
 }
 
+const ENDS = [0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8]; // where the axis of weights may end
 /** Where the query looks: a bar for each key. */
 function attention(app, pic, left, right, top, bottom) {
   const { params: p, data } = app, N = p.tokens, pen = pens(pic), fs = app.small ? 15 : 11, c = (right + 30 - left) / N;
   const x = j => left + j * c, y = scale(0, 1, bottom, top);
   const title = pen.text({ x: left - 40, y: top - 15, fill: "--q", fw: 700 });
-  for (const v of [0, 0.5, 1]) {
+  const marks = [0, 0.5, 1].map(v => {
     pen.line({ x1: left, x2: x(N), y1: y(v), y2: y(v), stroke: "--line", sw: v ? 1 : 2 });
-    pen.text({ x: left - 7, y: y(v), ta: "end", vc: 1, fs }, v);
-  }
+    return pen.text({ x: left - 7, y: y(v), ta: "end", vc: 1, fs });
+  });
   const bars = range(N).map(j => pen.rect({ x: x(j) + Math.min(2, c / 6), width: c - Math.min(4, c / 3), fill: "--mix" }));
   const spot = pen.path({ fill: "--q" }), frame = pen.rect({ width: Math.max(c, 6), fill: "none", stroke: "--k", sw: 2.5, rx: 2, still: 1 });
   for (const j of ticks(0, N - 1, N > 8 ? 5 : 8)) pen.text({ x: x(j + 0.5), y: bottom + (app.small ? 25 : 21), ta: "middle", fs }, j);
@@ -266,12 +281,14 @@ function attention(app, pic, left, right, top, bottom) {
   drag(app, area, "j", { down: to => app.set({ j: at(to) }), move: to => app.set({ j: at(to) }) });
   hover(app, area, to => speak`key ${at(to)} gets ${two(looks(p, data)[at(to)])} of the attention, offset ${minus(at(to) - p.i)}`);
   return () => {
-    const now = looks(p, data).map((w, j) => (N > 16 ? w : app.glide(`look${j}`, w, 0.001))), { i, j } = app.shown;
-    bars.forEach((bar, n) => set(bar, { y: y(now[n]), height: bottom - y(now[n]), opacity: n === p.j ? 1 : 0.6 }));
+    const now = looks(p, data), most = ENDS.find(end => end >= Math.max(...now)) ?? 1, { i, j } = app.shown;
+    const high = now.map((w, n) => y(N > 16 ? w / most : app.glide(`look${n}`, w / most, 0.001)));
+    marks.forEach((mark, n) => say(mark, `${+(most * n / 2).toFixed(2)}`));
+    bars.forEach((bar, n) => set(bar, { y: high[n], height: bottom - high[n], opacity: n === p.j ? 1 : 0.6 }));
     say(title, right - left < 190 ? speak`where query ${p.i} looks` : speak`where query ${p.i} looks, by the bias alone`);
     set(spot, { d: `M${x(i + 0.5)} ${bottom + 2}l5 7h-10Z` });
-    set(frame, { x: x(j) + Math.min(0, (c - 6) / 2), y: y(now[p.j]) - 1, height: bottom - y(now[p.j]) + 2 });
-    set(told, { x: clamp(x(p.j + 0.5), left + 14, x(N) - 14), y: y(now[p.j]) - 8 });
+    set(frame, { x: x(j) + Math.min(0, (c - 6) / 2), y: high[p.j] - 1, height: bottom - high[p.j] + 2 });
+    set(told, { x: clamp(x(p.j + 0.5), left + 14, x(N) - 14), y: high[p.j] - 8 });
     say(told, two(now[p.j]));
   };
 }
