@@ -46,8 +46,8 @@ class RotaryExplorer(LiveExplorer):
         "view": Choice(("score", "angles", "channels"), "score", label="second view"),
     }
     challenge = (
-        f"Move the query to position {LATE} or later, and find the place of the key where the score "
-        f"is what it was with m = {START['m']} and n = {START['n']}."
+        f"With the query at position {LATE} or later, find a key whose score is that of "
+        f"m = {START['m']}, n = {START['n']}."
     )
 
     @classmethod

@@ -173,8 +173,7 @@ class ScalingExplorer(LiveExplorer):
         "loss": Choice(("hidden", "shown"), "hidden", label="SmolLM2's loss"),
     }
     challenge = (
-        f"Read a text of {FAR} × L or more, and let no pair reach an angle that it never saw in "
-        f"training. But leave the fastest quarter of the pairs as it was (θ′/θ ≥ {ALIKE})."
+        f"At {FAR} × L or more: no new angle in any pair, the fastest quarter as it was (θ′/θ ≥ {ALIKE})."
     )
 
     @classmethod

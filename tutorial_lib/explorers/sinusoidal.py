@@ -22,10 +22,7 @@ class SinusoidalExplorer(LiveExplorer):
         "position": Index("positions", 20),
         "dimension": Index("d_model", 4),
     }
-    challenge = (
-        f"Find settings at which a position from 2 on has nearly the same vector as "
-        f"position 0 (cosine ≥ {NEAR})."
-    )
+    challenge = f"Find settings at which a position from 2 on looks like position 0 (cosine ≥ {NEAR})."
 
     @classmethod
     def constants(cls):

@@ -247,7 +247,8 @@ function strips(app, parent, slope, narrow) {
 }
 
 export const alibi = {
-  title: speak`ALiBi: words fade with distance`, smooth: ["head", "query", "key"], menus: ["heads"], main: "form", slide: [],
+  title: speak`ALiBi: words fade with distance`, question: speak`How far back does each head see?`,
+  smooth: ["head", "query", "key"], menus: ["heads"], main: "form", slide: [],
   plays: { read: speak`read on`, heads: speak`head by head` },
   shape: ({ params: p }) => [p.heads, p.length, p.form].join(),
   scene, reached, build,

@@ -215,7 +215,8 @@ function steps(app, parent) {
 }
 
 export const attention = {
-  title: speak`Attention: three words look at each other`, drawn: ["row"], main: "mask", slide: ["order", "mask"],
+  title: speak`Attention: three words look at each other`, question: speak`Drag an arrow: who looks at whom?`,
+  drawn: ["row"], main: "mask", slide: ["order", "mask"],
   smooth: ["sharpness", ...WORDS.flatMap(word => [`${word}_x`, `${word}_y`])],
   plays: { grow: speak`scores grow` }, shape: () => "",
   scene, reached, build,

@@ -198,7 +198,8 @@ function curves(app, parent, { narrow, top: above, high }) {
 }
 
 export const crowd = {
-  title: speak`A softmax and its crowd`, smooth: ["lead", "keys"], slide: ["query"],
+  title: speak`A softmax and its crowd`, question: speak`Does the right key stand out as the crowd grows?`,
+  smooth: ["lead", "keys"], slide: ["query"],
   plays: { grow: speak`the crowd grows` },
   shape: ({ params: p }) => [p.query, p.trained].join(),
   scene, reached, build,

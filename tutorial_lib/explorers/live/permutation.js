@@ -83,7 +83,7 @@ function build(app, stage) {
     side(second + tall / 2 - 8, speak`in the order`);
     side(second + tall / 2 + 8, FIRST, { translate: "no" });
     const below = { y: second + tall + 14, fs: 12, fill: "--soft" };
-    if (narrow) pen.text({ x: left + 2, ...below }, speak`in the order`), pen.text({ x: W - 4, ta: "end", translate: "no", ...below }, FIRST);
+    if (narrow) pen.text({ x: left + 8 + pen.text({ x: left + 2, ...below }, speak`in the order`).getComputedTextLength(), translate: "no", ...below }, FIRST);
   }
   pen.text({ x: middle, y: chip.y, mid: 1, fw: 700, fill: "--ink", fs: narrow ? 14 : 16 }, speak`mean`);
   for (const i of range(3)) { // the places
@@ -176,7 +176,8 @@ function build(app, stage) {
 }
 
 export const permutation = {
-  title: speak`Order: words change places`, drawn: ["order"], slide: ["position", "mask", "layers"], toy: ["position"],
+  title: speak`Order: words change places`, question: speak`Shuffle the words: does any vector notice?`,
+  drawn: ["order"], slide: ["position", "mask", "layers"], toy: ["position"],
   plays: { shuffle: speak`shuffle` }, shape: ({ params: p }) => [p.layers, p.mask].join(),
   scene, reached, build,
   play(app, how, dt, now) { // a new order every second

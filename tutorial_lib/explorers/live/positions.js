@@ -109,7 +109,8 @@ function guesses(app, parent) {
 }
 
 export const positions = {
-  title: speak`A model reads; its positions are switched off`, smooth: ["word"], slide: ["positions"],
+  title: speak`A model reads; its positions are switched off`, question: speak`What does the model expect if its positions are switched off?`,
+  smooth: ["word"], slide: ["positions"],
   plays: { read: speak`read on` }, shape: ({ params }) => params.text, scene, reached, build,
   play: (app, how, dt, now) => walk(app, "word", "word", false, 1.6, dt, now),
 };

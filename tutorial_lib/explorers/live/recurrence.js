@@ -158,7 +158,8 @@ function build(app, stage) {
 }
 
 export const recurrence = {
-  title: speak`Segment recurrence: a memory that travels with the text`, smooth: ["query", "memory"], menus: ["layers"],
+  title: speak`Segment recurrence: a memory that travels with the text`, question: speak`How far back can one token reach?`,
+  smooth: ["query", "memory"], menus: ["layers"],
   slide: ["segment", "layers"], plays: { walk: speak`the token walks` },
   shape: ({ params: p }) => [p.segment, p.layers].join(), scene, reached, build,
   play: (app, how, dt, now) => walk(app, "query", "query", false, 2.6, dt, now),

@@ -350,7 +350,8 @@ function strip(app, parent, narrow) {
 }
 
 export const rotary = {
-  title: speak`RoPE: queries and keys that turn`, smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"], folded: ["layout", "turning", "content"],
+  title: speak`RoPE: queries and keys that turn`, question: speak`Let query and key walk on together: what stays the same?`,
+  smooth: ["m", "n"], drawn: ["pair", "view"], menus: ["base"], folded: ["layout", "turning", "content"],
   plays: { both: speak`both walk on`, query: speak`the query walks` },
   shape: ({ params: p }) => [p.pairs, p.pair, p.base, p.layout, p.turning, p.content].join(),
   scene, reached, build,

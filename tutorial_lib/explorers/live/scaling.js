@@ -336,7 +336,8 @@ function strip(app, parent) {
 }
 
 export const scaling = {
-  title: speak`Scaled RoPE: dials in a longer text`, smooth: ["times", "s"], drawn: ["method", "view", "pair"],
+  title: speak`Scaled RoPE: dials in a longer text`, question: speak`In a text four times as long: which angles are new?`,
+  smooth: ["times", "s"], drawn: ["method", "view", "pair"],
   sizes: { pair: (p, { models }) => models[p.model][0] / 2 },
   plays: { grow: speak`the text grows` },
   shape: ({ params: p }) => [p.model, p.method, p.loss, p.loss === "shown" && p.s].join(),

@@ -203,7 +203,7 @@ function wave(app, parent, w) {
   axes(pic, x, y, xs, [-1, 0, 1], speak`position`, bottom);
   const at = fine.map(i => last * i / (fine.length - 1));
   const paths = ["6 4", "none"].map(dash => pen.path({ fill: "none", stroke: dash === "none" ? "--ink" : "--soft", sw: 2.2, dash }));
-  pen.text({ x: W - 8, y: 12, ta: "end" }, "— sin  - - cos");
+  pen.text({ x: W - 8, y: W < 380 ? bottom + 34 : 12, ta: "end" }, "— sin  - - cos");
   const marks = TWO.map(([name, of]) => {
     const g = pen.g();
     svg(g, "rect", { x: -12, y: 20, width: 24, height: bottom - 20, fill: "#0000" });
@@ -263,7 +263,8 @@ function sum(app, parent, w) {
 }
 
 export const sinusoidal = {
-  title: speak`Sinusoids: clocks that draw a table`, smooth: ["position", "other", "dimension"], drawn: ["view"],
+  title: speak`Sinusoids: clocks that draw a table`, question: speak`Let o and p walk: which positions look alike?`,
+  smooth: ["position", "other", "dimension"], drawn: ["view"],
   menus: ["base"], slide: ["layout"], own: { other: { label: speak`other position`, size: "positions", start: 0 } },
   plays: { both: speak`both walk on`, one: speak`p walks` },
   shape: ({ params: p }) => [p.d_model, p.positions, p.base, p.layout].join(),
