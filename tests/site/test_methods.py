@@ -336,8 +336,36 @@ def test_keys_ahead_are_hidden_where_the_module_says_causal_only(name):
     assert ("hidden from it" in methods.picture(name)) == hidden
 
 
+@pytest.mark.parametrize("name", methods.ideas.IDEAS)
+def test_an_idea_has_a_finding_and_says_what_it_shows(name):
+    its = methods.ideas.IDEAS[name]()
+    assert methods.METHODS[name].see and len(its.panels) == 2 and not alt_fault(its.alt)
+    assert its.said in methods.picture(name) and f'aria-label="{html.escape(its.alt)}"' in methods.picture(
+        name
+    )
+    assert len(re.findall(r' id="', methods.picture(name))) == len(
+        set(re.findall(r' id="(\w+)"', methods.picture(name)))
+    )
+
+
+def test_ideas_show_what_the_equations_say():
+    """Worked out here by hand: offsets of a window, sentences counted back, what gates keep, four fusions."""
+    window, table = methods.ideas.swin().panels.values()
+    assert re.findall('font-size="11">([^<]+)<', window)[:2] == ["−2 −3", "−2 −2"]
+    assert table.count('class="colour"') == (2 * methods.ideas.M - 1) ** 2
+    counts = re.findall(r'font-weight="700">(\d+)<', [*methods.ideas.cope().panels.values()][0])
+    assert counts == ["2", "2", "2", "1", "1", "1", "1", "1", "0", "0"]
+    kept = re.findall(r">(\d+) %<", [*methods.ideas.forgetting().panels.values()][0])
+    gates = [0.3 if word == "." else 0.97 for word in methods.ideas.STORY]
+    assert kept == [f"{100 * np.prod(gates[n + 1 :]):.0f}" for n in range(len(gates))]
+    said = methods.ideas.fusion().alt
+    assert "multiply: all at once; concatenate: word with word, place with place; matrix" in said
+    curves = [*methods.ideas.query_bias().panels.values()][1]
+    assert curves.count('class="colour"') < 3 * 32, "nothing is added from there"
+
+
 def test_names_of_lines_have_a_gap_and_each_line_has_one():
-    for name in ("forgetting", "tupe", "nope"):
+    for name in ("fire", "sandwich", "nope"):
         drawn = methods.picture(name)
         at = sorted(float(y) for y in re.findall(r'y="([^"]+)">head', drawn))
         assert len(at) == drawn.count("<polyline") == methods.HEADS

@@ -127,7 +127,7 @@ METHODS = [
         words=("fusion", "add", "multiply", "concatenate"),
         code=(Add.embed, Multiply.embed, Concatenate.embed, PositionMatrix.embed),
         make="Multiply(Learned(64, 64, std=1.0))",
-        see="Tokens times random vectors: no distance stands out.",
+        see="Added, word and place meet one by one; multiplied, only all at once.",
         formula=(
             r"$\mathrm{add:}\ h=s\,e+p\qquad \mathrm{multiply:}\ h=e\odot p"
             r"\qquad \mathrm{concatenate:}\ h=[e;\,p]\qquad \mathrm{matrix:}\ h=W_p\,e$"

@@ -87,7 +87,7 @@ class Method:
     variants: tuple[str, ...] = ()
     papers: tuple[str, ...] = ()
     live: str = ""
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     glossary: str = ""
     claims: str = ""
     released: str = ""

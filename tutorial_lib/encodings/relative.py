@@ -173,7 +173,7 @@ METHODS = [
         ),
         papers=("T5",),
         live="relative",
-        params={"method": "clipped"},
+        params={"method": "clipped", "i": 16, "j": 12},
         glossary="relative-position-bias",
         claims="[Cc]lip|relative bias",
     ),

@@ -140,7 +140,7 @@ METHODS = [
         ),
         papers=("T5",),
         live="relative",
-        params={"method": "T5 buckets"},
+        params={"method": "T5 buckets", "i": 16, "j": 12},
         glossary="bucket",
         claims="T5",
     ),

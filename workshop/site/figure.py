@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 import numpy as np
 from forest import Axis, signed
@@ -13,43 +14,53 @@ SIDE, LEFT, TOP, BELOW, APART = 220, 40, 6, 40, 17
 """Of a plot: how high it is, and the room around it; between the names of two lines."""
 
 
-def _svg(wide: float, inside: str) -> str:
-    return f'<svg viewBox="0 0 {wide} {TOP + SIDE + BELOW}">{inside}</svg>'
+def drawing(wide: float, inside: str, high: float = TOP + SIDE + BELOW) -> str:
+    """A plot of this size."""
+    return f'<svg viewBox="0 0 {wide} {high}">{inside}</svg>'
 
 
-def _text(x: float, y: float, said: str, more: str = "") -> str:
+def word(x: float, y: float, said: str, more: str = "") -> str:
+    """A text in a plot; ``more`` are its attributes."""
     return f'<text x="{x:g}" y="{y:.4g}"{more}>{said}</text>'
+
+
+def scale(low: float, high: float, most: float = 1, name: str = "scale") -> str:
+    """What the shades of a map mean, at its right; ``name`` is used once on a page."""
+    bar = f'x="{LEFT + SIDE + 12}" y="{TOP}" width="10" height="{SIDE}"'
+    return (
+        f'<linearGradient id="{name}" x2="0" y1="1" y2="0"><stop stop-opacity=".06"/>'
+        f'<stop offset="1" stop-opacity="{most}"/></linearGradient>'
+        f'<rect {bar} fill="url(#{name})"/><rect {bar} class="frame"/>'
+        + "".join(
+            word(LEFT + SIDE + 28, y, signed(x, ".2g"))
+            for x, y in ((high, TOP + 6), (low, TOP + SIDE - 6))
+            if low < high
+        )
+    )
 
 
 def shades(z: np.ndarray, picture: str) -> str:
     """A map of queries and keys, with a scale; ``picture`` has its pixels, and how much colour each has."""
     step, low, high = SIDE / len(z), np.nanmin(z), np.nanmax(z)
-    right, bottom = LEFT + SIDE, TOP + SIDE
+    bottom = TOP + SIDE
     frame = f'x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}"'
-    bar = f'x="{right + 12}" y="{TOP}" width="10" height="{SIDE}"'
     ticks = "".join(
-        _text(LEFT - 7, TOP + (n + 0.5) * step, str(n), ' class="end"')
-        + _text(LEFT + (n + 0.5) * step, bottom + 14, str(n), ' class="mid"')
+        word(LEFT - 7, TOP + (n + 0.5) * step, str(n), ' class="end"')
+        + word(LEFT + (n + 0.5) * step, bottom + 14, str(n), ' class="mid"')
         for n in range(0, len(z), 10)
     )
-    return _svg(
+    return drawing(
         LEFT + SIDE + 70,
         f'<mask id="shades"><image {frame} href="{picture}" preserveAspectRatio="none"/></mask>'
-        '<linearGradient id="scale" x2="0" y1="1" y2="0"><stop stop-opacity=".06"/><stop offset="1"/>'
-        f'</linearGradient><rect {frame} class="colour" mask="url(#shades)"/><rect {frame} class="frame"/>'
-        f'<rect {bar} fill="url(#scale)"/><rect {bar} class="frame"/>{ticks}'
-        + "".join(
-            _text(right + 28, y, signed(x, ".2g"))
-            for x, y in ((high, TOP + 6), (low, bottom - 6))
-            if low < high
-        )
-        + _text(LEFT + SIDE / 2, bottom + 31, "key", ' class="mid"')
-        + _text(-TOP - SIDE / 2, 9, "query", ' class="mid" transform="rotate(-90)"'),
+        f'<rect {frame} class="colour" mask="url(#shades)"/><rect {frame} class="frame"/>{ticks}'
+        + scale(low, high)
+        + word(LEFT + SIDE / 2, bottom + 31, "key", ' class="mid"')
+        + word(-TOP - SIDE / 2, 9, "query", ' class="mid" transform="rotate(-90)"'),
     )
 
 
-def lines(z: np.ndarray) -> str:
-    """The scores of a query by distance, a line for each head ``[H, L]``, with its name at its end."""
+def lines(z: np.ndarray, heads: Sequence[str] = ()) -> str:
+    """Numbers by distance, a line for each head ``[H, L]``, with its name at its end."""
     right, bottom, far = LEFT + 250, TOP + SIDE, z.shape[1] - 1
     axis = Axis.over(z.ravel().tolist())
 
@@ -57,21 +68,45 @@ def lines(z: np.ndarray) -> str:
         return SIDE * (1 - axis.at(score) / 100) + TOP
 
     x = np.linspace(LEFT, right, far + 1)
+    heads = heads or [f"head {head}" for head in range(1, len(z) + 1)]
     names = apart([at(line[-1]) for line in z], APART, TOP, bottom)
     grid = "".join(
         f'<path d="M{LEFT} {at(number):.4g}H{right}"/>'
-        + _text(LEFT - 7, at(number), signed(number), ' class="end"')
+        + word(LEFT - 7, at(number), signed(number), ' class="end"')
         for number in axis.numbers(6)
     )
-    ticks = "".join(_text(x[n], bottom + 14, str(n), ' class="mid"') for n in range(0, far, 10))
+    ticks = "".join(
+        word(x[n], bottom + 14, str(n), ' class="mid"') for n in range(0, far, 10 if far > 12 else 2)
+    )
     drawn = "".join(
         f'<polyline points="{" ".join(f"{a:.4g},{at(b):.4g}" for a, b in zip(x, line, strict=True))}"/>'
-        f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name:.4g}"/>'
-        + _text(right + 18, name, f"head {head}")
-        for head, (line, name) in enumerate(zip(z, names, strict=True), 1)
+        f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name:.4g}"/>' + word(right + 18, name, head)
+        for head, line, name in zip(heads, z, names, strict=True)
     )
-    said = _text((LEFT + right) / 2, bottom + 31, "places back", ' class="mid"')
-    return _svg(right + 70, f'<g class="grid">{grid}</g>{ticks}{said}<g class="heads">{drawn}</g>')
+    said = word((LEFT + right) / 2, bottom + 31, "places back", ' class="mid"')
+    return drawing(right + 70, f'<g class="grid">{grid}</g>{ticks}{said}<g class="heads">{drawn}</g>')
+
+
+def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int) -> str:
+    """Numbers by distance ``[rows, L]``, a row of bars for each name; a line where they ``end``."""
+    left, bottom, high = 0, TOP + SIDE, SIDE / len(z)
+    step, drawn = (wide - 14) / z.shape[1], ""
+    for n, (name, row) in enumerate(zip(names, z / z.max(), strict=True)):
+        floor = TOP + high * (n + 1)
+        drawn += word(wide / 2 - 20, floor - high + 16, name, ' class="ink"')
+        drawn += f'<path d="M{left} {floor:.4g}H{wide - 14}" class="rule"/>'
+        drawn += "".join(
+            f'<rect x="{left + step * k:.4g}" y="{floor - (high - 12) * x:.4g}" width="{step - 1:.3g}" '
+            f'height="{(high - 12) * x:.3g}" class="colour"/>'
+            for k, x in enumerate(row.tolist())
+            if x > 0.002
+        )
+    at = left + step * end - 0.5
+    ticks = "".join(
+        word(left + step * (k + 0.5), bottom + 14, str(k), ' class="mid"') for k in range(0, end + 8, 8)
+    )
+    said = word(wide / 2, bottom + 31, "places back", ' class="mid"')
+    return drawing(wide, f'{drawn}<path d="M{at:.4g} {TOP}V{bottom}" class="end-of"/>{ticks}{said}')
 
 
 def figure(panels: dict[str, str], alt: str, caption: str, kind: str) -> str:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import editions
 import figure
+import ideas
 import numpy as np
 import torch
 from forest import Axis, minus, signed
@@ -635,13 +636,36 @@ def verdict_rows(found: list[tuple[results.Record, results.Claim]]) -> str:
 
 
 # ---- the picture: what position alone does to the scores ----
+ALONG = {
+    **dict.fromkeys(("table", "position.table", "w_K", "w_V", "e"), (0,)),
+    **dict.fromkeys(("b", "relative.b"), (-1,)),
+    **dict.fromkeys(("P", "B_hat"), (-2, -1)),
+}
+"""The axes of learned tables along which places or distances lie."""
+
+
 def made(page: Method):
     """The encoding of the picture, its weights drawn anew, so that what starts at 0 shows something."""
     encoding = eval(page.make, {name: getattr(encodings, name) for name in encodings.__all__})  # noqa: S307
     with torch.no_grad():
-        for weight in encoding.parameters():
-            weight += 0.5 * torch.randn_like(weight)
+        for name, weight in encoding.named_parameters():
+            drawn = torch.randn_like(weight)
+            for axis in ALONG.get(name, ()):
+                drawn = smooth(drawn, axis)
+            weight += 0.5 * drawn
     return encoding
+
+
+def smooth(x: torch.Tensor, axis: int, wide: float = 2.0) -> torch.Tensor:
+    """Random numbers that are alike where they are near, and spread as they were.
+
+    >>> line = smooth(torch.randn(999, generator=torch.manual_seed(0)), 0)
+    >>> round(float(line.std()), 1), round(float((line[1:] * line[:-1]).mean()), 1)
+    (1.0, 0.9)
+    """
+    n = torch.arange(x.shape[axis])
+    near = torch.exp(-(((n[:, None] - n) / wide) ** 2))
+    return (x.movedim(axis, -1) @ (near / near.norm(dim=0))).movedim(-1, axis)
 
 
 @functools.cache
@@ -669,22 +693,29 @@ def to_see(page: Method) -> np.ndarray:
 
 
 def picture(name: str) -> str:
-    """The scores of the first head as a map, and those of the last query over the distance of the key."""
+    """A method's idea; else the scores of head 1 as a map, and those of the last query over the distance."""
     page = METHODS[name]
-    z = to_see(page)
-    panels = {
-        "Scores of head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
-        "Scores of the last query": figure.lines(z[:, -1, ::-1]),
-    }
-    said = (
-        "A score minus that of the query's own place. Every token is the same word: what you see is position."
-    )
+    if name in ideas.IDEAS:
+        panels, said, seen = ideas.IDEAS[name]()
+    else:
+        z, seen = to_see(page), alt(page)
+        panels = {
+            "Scores of head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
+            "Scores of the last query": figure.lines(z[:, -1, ::-1]),
+        }
+        said = (
+            "A score minus that of the query's own place. Every token is the same word: what you see is "
+            "position."
+        )
+        if learned := {weight for weight, _its in made(page).named_parameters()}:
+            said += " Learned numbers are random here" + ", alike for near distances" * bool(
+                learned & {*ALONG}
+            )
+            said += "."
     if page.page in HIDDEN:
         said += " Keys after the query are hidden from it."
-    if any(True for _weight in made(page).parameters()):
-        said += " Learned numbers are drawn at random here."
     caption = f"<b>{page.see}</b> " * bool(page.see) + said
-    return f"```{{raw}} html\n{figure.figure(panels, alt(page), caption, kind(name))}\n```"
+    return f"```{{raw}} html\n{figure.figure(panels, seen, caption, kind(name))}\n```"
 
 
 def alt(page: Method) -> str:
@@ -806,7 +837,10 @@ def path() -> str:
         for door, (title, what, anchor) in PLACES.items()
         if door in by_place()
     )
-    said = _("On the cards: how position alone changes the scores of equal tokens, query by key.")
+    said = _(
+        "On each card: what position alone does to the scores of equal tokens. A row is a query, a column a "
+        "key; the more colour, the higher the score."
+    )
     note = f'<p class="course-note">{said}</p>{key()}'
     return f'```{{raw}} html\n<ol class="course-path">{steps}</ol>\n{note}\n```'
 
