@@ -222,9 +222,9 @@ function build(app, stage) {
     const v = value(p.j - p.i, p, data), where = p.i === p.j ? sideOf(p.i, p.j)
       : speak`offset ${minus(p.j - p.i)}, ${sideOf(p.i, p.j)}`;
     knob?.(x + c / 2, zero - half * v, v);
-    const kept = entries(p, N), mine = p.mine?.of === table(p);
+    const kept = entries(p, N), read = new Set(groups.map(group => group.n)).size, mine = p.mine?.of === table(p);
     const told = [where, ...steps(p, data), learned
-      ? mine ? speak`${kept} numbers, yours, ${2 * N - 1} offsets` : speak`${kept} numbers, ${2 * N - 1} offsets`
+      ? mine ? speak`table of ${kept}, yours: ${read} read here` : speak`table of ${kept}: ${read} read here`
       : speak`no table: a slope, ${2 * N - 1} offsets`];
     lines.forEach((line, n) => say(line, minus(n > 1 && n < 4 ? `= ${told[n]}` : told[n])));
     price();
