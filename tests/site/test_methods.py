@@ -360,12 +360,17 @@ def test_ideas_show_what_the_equations_say():
     assert kept == [f"{100 * np.prod(gates[n + 1 :]):.0f}" for n in range(len(gates))]
     said = methods.ideas.fusion().alt
     assert "multiply: all at once; concatenate: word with word, place with place; matrix" in said
+    along = [*methods.ideas.fire().panels.values()][1]
+    first, *others = (
+        np.fromstring(its.replace(",", " "), sep=" ") for its in re.findall('points="(.*?)"', along)
+    )
+    assert len(others) == 2 and all(np.allclose(first, its, atol=0.2) for its in others), "one at any length"
     curves = [*methods.ideas.query_bias().panels.values()][1]
     assert curves.count('class="colour"') < 3 * 32, "nothing is added from there"
 
 
 def test_names_of_lines_have_a_gap_and_each_line_has_one():
-    for name in ("fire", "sandwich", "nope"):
+    for name in ("kerple", "sandwich", "nope"):
         drawn = methods.picture(name)
         at = sorted(float(y) for y in re.findall(r'y="([^"]+)">head', drawn))
         assert len(at) == drawn.count("<polyline") == methods.HEADS

@@ -59,15 +59,36 @@ def shades(z: np.ndarray, picture: str) -> str:
     )
 
 
-def lines(z: np.ndarray, heads: Sequence[str] = ()) -> str:
-    """Numbers by distance, a line for each head ``[H, L]``, with its name at its end."""
-    right, bottom, far = LEFT + 250, TOP + SIDE, z.shape[1] - 1
+def lines(
+    z: np.ndarray,
+    heads: Sequence[str] = (),
+    x: np.ndarray | None = None,
+    across: str = "places back",
+    marks: Sequence[float] = (),
+) -> str:
+    """Numbers by distance, a line for each head ``[H, L]``, with its name at its end.
+
+    ``x`` has other places for them, ``[L]`` or ``[H, L]``; ``across`` and ``marks`` are what stands below.
+    """
+    right, bottom = LEFT + 250, TOP + SIDE
+    x = np.broadcast_to(np.arange(z.shape[1]) if x is None else x, z.shape)
+    far = x.max()
     axis = Axis.over(z.ravel().tolist())
 
     def at(score: float) -> float:
         return SIDE * (1 - axis.at(score) / 100) + TOP
 
-    x = np.linspace(LEFT, right, far + 1)
+    def along(place: float) -> float:
+        return LEFT + (right - LEFT) * place / far
+
+    def points(places: np.ndarray, line: np.ndarray) -> str:
+        return " ".join(f"{along(a):.4g},{at(b):.4g}" for a, b in zip(places, line, strict=True))
+
+    def named(head: str, x: float, y: float, height: float) -> str:
+        if x < right - 1:
+            return word(x, y + 10, head, ' class="mid"')
+        return f'<path d="M{right + 2} {y:.4g}L{right + 14} {height:.4g}"/>' + word(right + 18, height, head)
+
     heads = heads or [f"head {head}" for head in range(1, len(z) + 1)]
     names = apart([at(line[-1]) for line in z], APART, TOP, bottom)
     grid = "".join(
@@ -75,15 +96,13 @@ def lines(z: np.ndarray, heads: Sequence[str] = ()) -> str:
         + word(LEFT - 7, at(number), signed(number), ' class="end"')
         for number in axis.numbers(6)
     )
-    ticks = "".join(
-        word(x[n], bottom + 14, str(n), ' class="mid"') for n in range(0, far, 10 if far > 12 else 2)
-    )
+    marks = marks or range(0, int(far), 10 if far > 12 else 2)
+    ticks = "".join(word(along(n), bottom + 14, f"{n:g}", ' class="mid"') for n in marks)
     drawn = "".join(
-        f'<polyline points="{" ".join(f"{a:.4g},{at(b):.4g}" for a, b in zip(x, line, strict=True))}"/>'
-        f'<path d="M{right + 2} {at(line[-1]):.4g}L{right + 14} {name:.4g}"/>' + word(right + 18, name, head)
-        for head, line, name in zip(heads, z, names, strict=True)
+        f'<polyline points="{points(places, line)}"/>' + named(head, along(places[-1]), at(line[-1]), name)
+        for head, places, line, name in zip(heads, x, z, names, strict=True)
     )
-    said = word((LEFT + right) / 2, bottom + 31, "places back", ' class="mid"')
+    said = word((LEFT + right) / 2, bottom + 31, across, ' class="mid"')
     return drawing(right + 70, f'<g class="grid">{grid}</g>{ticks}{said}<g class="heads">{drawn}</g>')
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tutorial_lib.attention import scores
 from tutorial_lib.encodings import (
+    FIRE,
     TUPE,
     Absolute,
     Add,
@@ -22,9 +23,12 @@ from tutorial_lib.encodings import (
     Concatenate,
     CoPE,
     Forgetting,
+    LeRoPE,
     Multiply,
+    PoPE,
     PositionMatrix,
     QueryBias,
+    Rotary,
     Sinusoidal,
     SwinBias,
     grid,
@@ -48,7 +52,7 @@ class Idea(NamedTuple):
     alt: str
 
 
-MOST = 0.6
+MOST = 0.5
 """Of a colour, on which a text can be read."""
 
 
@@ -420,6 +424,101 @@ def forgetting() -> Idea:
     )
 
 
+# ---- distances ----
+def fire() -> Idea:
+    """One head from three places: over the distance three curves, over its share of the text one."""
+    encoding = FIRE(1, hidden=2, L=1)
+    places, steps = (12, 24, 48), torch.linspace(0, 1, 49)
+    with torch.no_grad():
+        encoding.W_1.weight.copy_(torch.tensor([[-2.0], [-1.0]]))
+        encoding.W_1.bias.copy_(torch.tensor([1.0, 1.0]))
+        encoding.W_2.weight.copy_(torch.tensor([[1.0, 1.0]]))
+        c = encoding.c.abs()
+        z, back, share = [], [], []
+        for i in places:
+            distance = torch.expm1(steps * torch.log1p(c * i)) / c  # even steps of ψ
+            its = encoding.bias(torch.tensor([float(i)]), i - distance)[0, 0]
+            z.append(its)
+            back.append(distance)
+            share.append(torch.log1p(c * distance) / torch.log1p(c * i))
+    names, seen = [f"query {i}" for i in places], torch.stack(z).numpy()
+    over_distance, over_share = torch.stack(back).numpy(), torch.stack(share).numpy()
+    return Idea(
+        {
+            "Over the distance: three curves": lines(seen, names, over_distance, marks=(0, *places)),
+            "Over its share: one": lines(
+                seen, names, over_share, "ψ(distance) / ψ(place of the query)", (0, 0.5, 1)
+            ),
+        },
+        "The network is given the distance as a share of the way back to the first token, both on the "
+        "scale ψ: never more than 1, however long the text. Here it bends at a half, c is 0.1 and L is 1; "
+        "training sets them.",
+        "Lines of the bias for queries at 12, 24 and 48: over the distance three curves of one height, each "
+        "stretched as far as its text reaches; over the share of the distance they are one line with a bend.",
+    )
+
+
+def lerope() -> Idea:
+    """The speeds of the pairs before and after, and a score with both."""
+    encoding, alpha = LeRoPE(8), (-0.6, -0.6, 0.6, 0.6)
+    plain, x, p = Rotary(8), torch.ones(1, 1, 36, 8), torch.arange(36)
+    with torch.no_grad():
+        encoding.alpha.copy_(torch.tensor(alpha))
+        z = torch.stack([scores(x, x, its, p, p)[0, 0, -1].flip(0) for its in (encoding, plain)])
+        before, after = plain.frequencies.theta().log10(), encoding.theta().log10()
+    low, wide, high, inside = -3.6, 270, SIDE / len(alpha), ""
+
+    def along(speed: float) -> float:
+        return LEFT + wide * (speed - low) / (0.2 - low)
+
+    for power in range(-3, 1):
+        inside += f'<path d="M{along(power):.4g} {TOP}v{SIDE}" class="rule"/>'
+        inside += word(along(power), TOP + SIDE + 14, f"{10.0**power:g}", ' class="mid"')
+    for t, (old, new) in enumerate(zip(before.tolist(), after.tolist(), strict=True)):
+        y = TOP + high * (t + 0.5)
+        inside += word(LEFT - 7, y, str(t), ' class="end"')
+        inside += f'<path d="M{along(old):.4g} {y:.4g}H{along(new):.4g}" class="hand"/>'
+        inside += f'<circle cx="{along(old):.4g}" cy="{y:.4g}" r="7" class="start"/>' + _dot(
+            True, along(new), y
+        )
+    inside += word(LEFT + wide / 2, TOP + SIDE + 31, "turn for each place, in radians", ' class="mid"')
+    inside += word(-TOP - SIDE / 2, 9, "pair", ' class="mid" transform="rotate(-90)"')
+    return Idea(
+        {
+            "Speeds of four pairs: ○ RoPE, ● learned": drawing(NARROW, inside),
+            "A score with equal tokens": lines(z.numpy(), ["learned", "RoPE"]),
+        },
+        "Each pair starts at its speed in RoPE and moves by a factor of its own, which all heads share. "
+        "Here the fast pairs are slowed and the slow ones sped up by the factor 1.8; training sets the "
+        "factors.",
+        "Dots beside lines: four pairs whose speeds move from those of RoPE, and the score of equal "
+        "tokens by distance before and after.",
+    )
+
+
+def pope() -> Idea:
+    """One pair and two words: in RoPE a word moves the wave, in PoPE it sets its height."""
+    p = torch.linspace(0, 24, 97)
+    words = {"word A": (2.0, 0.5), "word B": (-0.5, 1.0)}
+    found = {}
+    with torch.no_grad():
+        for name, encoding, take in (("RoPE", Rotary(2), 2), ("PoPE", PoPE(1, 1), 1)):
+            z = []
+            for k in words.values():
+                q = torch.tensor([1.0, 0.0][:take]).expand(1, 1, len(p), take)
+                keys = torch.tensor(k[:take]).expand(1, 1, len(p), take)
+                z.append(scores(q, keys, encoding, p, p)[0, 0, -1].flip(0))
+            found[name] = lines(torch.stack(z).numpy(), list(words), p.numpy(), marks=(0, 6, 12, 18, 24))
+    return Idea(
+        {"RoPE: a word moves the wave": found["RoPE"], "PoPE: a word sets its height": found["PoPE"]},
+        "One query, and two words as keys at each distance, in the fastest channels of both. In RoPE a word "
+        "decides where its crests lie; in PoPE they lie at the same distances for all words. A head can move "
+        "them by δ, which is 0 here.",
+        "Lines of scores by distance for two words: in RoPE the crests lie at different distances, in "
+        "PoPE at the same ones, and one wave is higher.",
+    )
+
+
 IDEAS: dict[str, Callable[[], Idea]] = {
     "swin": swin,
     "two-axes": two_axes,
@@ -428,5 +527,8 @@ IDEAS: dict[str, Callable[[], Idea]] = {
     "query-bias": query_bias,
     "cope": cope,
     "forgetting": forgetting,
+    "fire": fire,
+    "lerope": lerope,
+    "pope": pope,
 }
 """By the name of a page."""
