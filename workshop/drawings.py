@@ -302,7 +302,8 @@ def _dials(dials: list[dict], room: float, **_) -> tuple[str, float, float]:
     """Clocks: hands at their angles (0 is to the right, as in a plane), a turn as an arc, a name below."""
     named = any("name" in dial for dial in dials)
     apart = min(WIDE / len(dials), 480)
-    radius = _within(70, min(apart / 2 - 46, (room - (124 if named else 90)) / 2), 180)
+    labels = any(_cut(label)[0] for dial in dials for _, label in dial.get("hands", []))
+    radius = _within(70, min(apart / 2 - (46 if labels else 14), (room - (124 if named else 90)) / 2), 180)
     out, middle = [], radius + 44
     for n, dial in enumerate(dials):
         x = (n + 0.5) * apart
