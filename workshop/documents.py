@@ -52,10 +52,10 @@ def headings(name: str) -> list[str]:
 def curly(text: str) -> str:
     """Text, HTML or JSON with the apostrophes of a printed page.
 
-    >>> curly("I don't know RoPE's name")
-    'I don’t know RoPE’s name'
+    >>> curly("I don't know T5's name")
+    'I don’t know T5’s name'
     """
-    return re.sub(r"(?<=[A-Za-z])'(?=[a-z])", "’", text)
+    return re.sub(r"(?<=[A-Za-z\d])'(?=[a-z])", "’", text)
 
 
 def slug(heading: str) -> str:

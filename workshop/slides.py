@@ -614,9 +614,9 @@ class Deck:
         cells = []
         for slide in self.slides:
             head = f"\n\n### {slide.head.rstrip('.。')}" if slide.head else ""
-            heading = new_markdown_cell(
-                f"{'#' if slide is self.slides[0] else '##'} {_set(slide.section + head)}"
-            )
+            cover = slide is self.slides[0]
+            said = _set(_cover(slide.section) if cover else slide.section + head)
+            heading = new_markdown_cell(f"{'#' if cover else '##'} {said}")
             drawn = drawings.svg(slide.draw) if slide.draw else ""
             kind = "vote" if slide.vote else layout(slide.blocks, drawn)
             heading.metadata.slideshow = {"slide_type": "slide", "layout": kind}
@@ -838,6 +838,16 @@ def _set(text: str) -> str:
     """
     text = re.sub(r"(?<=\d) (?=(?:L|nats?|tokens?|%)(?!\w))", "\u00a0", curly(text))
     return re.sub(r"(?<=\d)–(?=\d)", "\u2060–\u2060", text)
+
+
+def _cover(title: str) -> str:
+    """A title that breaks, if it has to, behind its colon: what follows keeps together where a line holds it.
+
+    >>> _cover("02 · Sinusoidal: a clock with many hands")
+    '02 · Sinusoidal: a\\xa0clock\\xa0with\\xa0many\\xa0hands'
+    """
+    name, colon, rest = title.partition(": ")
+    return f"{name}{colon}" + (rest.replace(" ", "\u00a0") if len(rest) < 30 else rest)
 
 
 EDGE = 5  # pixels around what is painted over
