@@ -700,8 +700,8 @@ def picture(name: str) -> str:
     else:
         z, seen = to_see(page), alt(page)
         panels = {
-            "Scores of head 1": figure.shades(z[0], thumbnail(page, LENGTH)),
-            "Scores of the last query": figure.lines(z[:, -1, ::-1]),
+            "Scores of head 1, query by key": figure.shades(z[0], thumbnail(page, LENGTH)),
+            "Scores of the last query, by distance": figure.lines(z[:, -1, ::-1]),
         }
         said = (
             "A score minus that of the query's own place. Every token is the same word: what you see is "
