@@ -359,7 +359,7 @@ def findings(record: Record) -> list[Finding]:
                 f"With a base of its own, RoPE reads {far} L as well as L",
                 "",
                 "",
-                f"{far} L against L: {found} nats",
+                f"loss at {far} L minus loss at L: {found} nats",
                 below(found, lengths.STEADY),
                 why="a small base leaves fewer angles that training never showed, and takes away the hands "
                 "that tell far places apart",

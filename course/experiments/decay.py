@@ -169,7 +169,7 @@ def findings(record: Record) -> list[Finding]:
             "Scores of aligned queries and keys decay with distance",
             "Su et al. 2021, §3.4.3",
             "an upper bound that falls with distance",
-            f"mean score beyond {FAR} tokens, 1 at distance 0: {aligned}",
+            f"mean score beyond {FAR} tokens (at distance 0 it is 1): {aligned}",
             below(aligned, 0.5),
             why="the angles of slow pairs are still small there",
         ),
@@ -177,8 +177,8 @@ def findings(record: Record) -> list[Finding]:
             "RoPE makes the scores of any queries and keys decay with distance",
             "a popular reading of Su et al. 2021, §3.4.3",
             "an upper bound, not the scores",
-            f"spread of the scores of independent Gaussian vectors beyond {FAR} tokens against nearer, less "
-            f"1: {steady}",
+            f"spread of the scores of independent Gaussian vectors beyond {FAR} tokens over that nearer, "
+            f"minus 1: {steady}",
             below(steady, -0.5),
             why="scores of independent vectors are spread as widely far away as nearby",
         ),
@@ -186,7 +186,7 @@ def findings(record: Record) -> list[Finding]:
             "RoPE itself does not make scores decay: for independent Gaussian vectors nothing changes",
             "Barbero et al. 2024, Proposition 3.2",
             "a proof: the expected score is 0 at every distance",
-            f"mean score beyond {FAR} tokens {gaussian}; spread there against nearer, less 1: {steady}",
+            f"mean score beyond {FAR} tokens {gaussian}; spread there over that nearer, minus 1: {steady}",
             all_of(within(gaussian, 0.02).of("the mean score"), within(steady, 0.05).of("the spread less 1")),
             why="too few pairs were drawn",
         ),

@@ -161,7 +161,9 @@ def findings(record: Record) -> list[Finding]:
     added = {fusion: slower(("add", small), (fusion, small)) for fusion in ("multiply", "matrix")}
     # the cost of the scale less that of the operator: their common starting point cancels
     more = difference(of("steps", "add", small), of("steps", "multiply", one))
-    listed = ", ".join(f"{vectors} {x}" for vectors, x in concat.items())
+    listed = "; ".join(f"joined to {vectors} {x}" for vectors, x in concat.items())
+    later = f"more steps until the loss is {TARGET}"
+    ways = {"multiply": "multiplying", "matrix": "a matrix for each place"}
     easy = f"only {K + 1} tokens are seen where token 0 has to be predicted, which may make it easier"
     return [
         *(
@@ -169,7 +171,7 @@ def findings(record: Record) -> list[Finding]:
                 f"Multiplying tokens by {what} is slower than adding them",
                 "a popular list of fusions",
                 "",
-                f"steps more until the loss is {TARGET}: {words(multiplied[vectors], 'multiply', vectors)}",
+                f"{later} than by adding: multiplied {words(multiplied[vectors], 'multiply', vectors)}",
                 above(multiplied[vectors], margin),
                 why="both learn the task within much the same number of steps",
             )
@@ -196,7 +198,7 @@ def findings(record: Record) -> list[Finding]:
             "Concatenation learns as fast as addition",
             "a popular list of fusions",
             "",
-            f"steps more than addition: {listed}",
+            f"{later} than by adding: {listed}",
             all_of(*(within(x, margin) for x in concat.values())),
             why="tokens and positions have half of the width each",
         ),
@@ -204,7 +206,7 @@ def findings(record: Record) -> list[Finding]:
             "A matrix for each place, the richest of the four, learns faster than addition (both at std 1)",
             "a popular list of fusions",
             "",
-            f"steps more than addition: {words(matrix, 'matrix', one)}",
+            f"{later} than by adding: a matrix for each place {words(matrix, 'matrix', one)}",
             below(matrix, -margin),
             why=f"each place has {d_model}² numbers to learn and not {d_model}, which may take longer",
         ),
@@ -212,8 +214,8 @@ def findings(record: Record) -> list[Finding]:
             "Started small (std 0.02), what multiplies a token is learned faster than what is added",
             "",
             "",
-            "steps more when it is added: "
-            + ", ".join(f"than {fusion} {words(x, 'add', small)}" for fusion, x in added.items()),
+            f"{later} when it is added: "
+            + "; ".join(f"than by {ways[fusion]} {words(x, 'add', small)}" for fusion, x in added.items()),
             all_of(*(above(x, margin) for x in added.values())),
             why="the size of what multiplies a token may matter as well",
         ),
@@ -221,8 +223,8 @@ def findings(record: Record) -> list[Finding]:
             "The scale of a table that is added matters more than adding or multiplying",
             "",
             "",
-            f"steps more, at one learning rate for all: multiplying instead of adding "
-            f"{words(multiplied[one], 'multiply', one)}; std 0.02 instead of 1 {words(scale, 'add', small)}",
+            f"{later} than by adding with std 1, at one learning rate for all: multiplied "
+            f"{words(multiplied[one], 'multiply', one)}; added with std 0.02 {words(scale, 'add', small)}",
             above(more, margin),
             why="with these steps the operator costs as much",
         ),

@@ -218,7 +218,7 @@ def findings(record: Record) -> list[Finding]:
             "PE_i + r_ij gives the loss of the relative bias alone",
             "algebra: what is the same for all keys cancels in a softmax",
             "",
-            f"loss lower than with the bias alone by {total} nats{words}",
+            f"loss of the bias alone minus loss of both: {total} nats{words}",
             identity(total, ROUNDING),
             why="the function is the same; the two may have been trained at different rates",
         ),
@@ -226,7 +226,7 @@ def findings(record: Record) -> list[Finding]:
             "W_o [PE_i; r_ij] gives the loss of the relative bias alone after training",
             "algebra: PE_i cancels, and W_r r_ij is a relative bias again",
             "",
-            f"loss lower than with the bias alone by {concat} nats",
+            f"loss of the bias alone minus loss of both: {concat} nats",
             within(concat, MARGIN),
             why="it can be the same function, but W_r r_ij is trained along another path than r_ij",
         ),
@@ -236,7 +236,7 @@ def findings(record: Record) -> list[Finding]:
             "a popular claim; Shaw et al. 2018, §4.2; Liu et al. 2021, Table 4",
             "on other tasks, no gain. Shaw: none in translation from sinusoids beside relative vectors. "
             "Swin, relative alone and both: ImageNet 81.3 and 81.3, COCO 50.5 and 50.2, ADE20K 46.1 and 44.0",
-            f"loss lower by {_list(over_relative)} nats",
+            f"loss of the relative part alone minus loss of both: {_list(over_relative)} nats",
             all_of(*(above(x, MARGIN) for x in over_relative.values())),
             why=few,
         ),
@@ -245,7 +245,7 @@ def findings(record: Record) -> list[Finding]:
             "Ke et al. 2021, Table 1",
             "GLUE average: absolute alone 82.96 (BERT-A), both 83.66 (BERT-R); untied 84.47 (TUPE-A), both "
             "85.04 (TUPE-R). Relative positions alone were not tried",
-            f"loss lower by {_list(over_table)} nats",
+            f"loss of the table alone minus loss of both: {_list(over_table)} nats",
             all_of(*(above(x, MARGIN) for x in over_table.values()))
             if above(left_to_table, MARGIN).holds
             else unmeasured("a task that the table alone leaves unsolved"),
@@ -257,7 +257,7 @@ def findings(record: Record) -> list[Finding]:
             "A hidden layer over [PE_i; r_ij] brings the absolute place back",
             "algebra: what a non-linear layer mixes does not cancel",
             "",
-            f"loss lower than with the bias alone by {non_linear} nats",
+            f"loss of the bias alone minus loss of both: {non_linear} nats",
             above(non_linear, MARGIN),
             why="it has to learn for each query apart where the place is; the training may be too short",
         ),

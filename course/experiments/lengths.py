@@ -325,7 +325,7 @@ def findings(record: Record) -> list[Finding]:
                     claim,
                     "Press et al. 2022, Table 2",
                     theirs,
-                    f"loss at the ends of texts, {last} L against L: {gap} nats",
+                    f"loss at {last} L minus loss at L, both at the ends of texts: {gap} nats",
                     above(gap, STEADY),
                     why=little,
                 )
@@ -337,7 +337,7 @@ def findings(record: Record) -> list[Finding]:
                 "A learned table that is stretched does not carry either",
                 "",
                 "",
-                f"{last} L against L, all rows interpolated: {gap} nats",
+                f"loss at {last} L minus loss at L, all rows interpolated: {gap} nats",
                 above(gap, STEADY),
                 why=little,
             )
@@ -349,7 +349,7 @@ def findings(record: Record) -> list[Finding]:
                 "ALiBi reads texts of any length as well as short ones",
                 "Press et al. 2022, Fig. 1",
                 "trained at 512, flat or better to 16 times the length; at 1.3 B parameters best near 2 L",
-                f"{last} L against L: {tail} nats",
+                f"loss at {last} L minus loss at L: {tail} nats",
                 below(tail, STEADY),
                 why=RISES,
             )
@@ -373,7 +373,7 @@ def findings(record: Record) -> list[Finding]:
                     f"{short} reads texts of any length as well as short ones",
                     source,
                     f"the paper's title: “{title}”",
-                    f"{last} L against L: {gap} nats",
+                    f"loss at {last} L minus loss at L: {gap} nats",
                     below(gap, STEADY),
                     why=why,
                 )
@@ -398,7 +398,7 @@ def findings(record: Record) -> list[Finding]:
                 "T5's bias carries to about twice the trained length",
                 "Press et al. 2022, Table 2",
                 "perplexity 19.65 at 512, 18.77 at 1112, 20.41 at 2512, 64.9 at 12512",
-                f"2 L against L: {gap} nats",
+                f"loss at 2 L minus loss at L: {gap} nats",
                 below(gap, STEADY),
                 why="the loss rises within twice the length",
             )
@@ -408,7 +408,7 @@ def findings(record: Record) -> list[Finding]:
                 "With all its buckets filled, T5's bias reads texts of any length as well as short ones",
                 "a popular reading of relative buckets",
                 "64.9 at 12512, see above",
-                f"{last} L against L: {far} nats",
+                f"loss at {last} L minus loss at L: {far} nats",
                 below(far, STEADY),
                 why="the last bucket stands for all that is far: the longer the text, the more shares it",
             )
@@ -420,7 +420,7 @@ def findings(record: Record) -> list[Finding]:
                 "Buckets that training never fills make T5's bias worse beyond its length",
                 "a reading of the released code: the last of 32 buckets begins a little before max_distance",
                 "",
-                f"max_distance 2 L against L, both at {last} L: {far} nats",
+                f"loss with a max_distance of 2 L minus loss with one of L, both at {last} L: {far} nats",
                 above(far, STEADY),
                 why="the empty buckets start near 0, as a middle between those that were learned",
             )

@@ -197,8 +197,8 @@ def findings(record: Record) -> list[Finding]:
 
     def beyond(name):
         return (
-            f"use of the passage at {second} L: {use[name][second]} nats, at {last} L: "
-            f"{use[name][last]}; reading all {last} L in place of a window of L pays "
+            f"use of the passage at {second} L: {use[name][second]} nats, use of the passage at {last} L: "
+            f"{use[name][last]}; loss in a window of L minus loss with all {last} L: "
             f"{compared(record, name, last, 'cut')}"
         )
 
@@ -207,7 +207,9 @@ def findings(record: Record) -> list[Finding]:
             "At the trained length every one of these models copies what it has read",
             "a control of this course",
             "",
-            "use of the passage at L: " + ", ".join(f"{name} {use[name][1]}" for name in names) + " nats",
+            "use of the passage at L (loss on a new one minus loss on one read before): "
+            + ", ".join(f"{name} {use[name][1]}" for name in names)
+            + " nats",
             all_of(*(above(use[name][1], USE) for name in names)),
             why="in so short a training "
             + ", ".join(name for name in names if not use[name][1].low > USE)
@@ -221,7 +223,7 @@ def findings(record: Record) -> list[Finding]:
                 "ALiBi reads long texts steadily because it does not look at what is far",
                 "Chi et al. 2023",
                 "ALiBi is much like attention in a window",
-                f"loss where no passage returns, {last} L against L: {flat} nats; " + beyond("alibi"),
+                f"loss at {last} L minus loss at L where no passage returns: {flat} nats; " + beyond("alibi"),
                 all_of(
                     below(flat, lengths.STEADY).of("the rise of the loss"),
                     below(use["alibi"][last], USE).of(f"the use at {last} L"),
@@ -266,7 +268,7 @@ def findings(record: Record) -> list[Finding]:
             f"For at least one encoding, reading {last} L pays more than a window of L",
             "",
             "",
-            "loss in the window minus that with all of the text: "
+            f"loss in a window of L minus loss with all {last} L: "
             + ", ".join(f"{name} {pays[name]}" for name in names)
             + " nats",
             above(pays[best], USE),

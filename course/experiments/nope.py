@@ -208,7 +208,7 @@ def findings(record: Record) -> list[Finding]:
             "Without position a masked language model learns little more than how frequent each symbol is",
             "Haviv et al. 2022, Table 4",
             "perplexity 147.18 without, 4.06 with learned, 4.07 with sinusoidal, 4.00 with ALiBi positions",
-            f"below the loss of mere frequencies of characters by {bag} nats",
+            f"loss of mere frequencies of characters minus this loss: {bag} nats",
             within(bag, 0.05),
             why="which characters a text has tells something: a bag is more than the frequencies of a "
             "language",
@@ -221,7 +221,7 @@ def findings(record: Record) -> list[Finding]:
                 f"In a masked language model {name} positions make the difference",
                 "Haviv et al. 2022, Table 4",
                 "perplexity 147.18 without, about 4 with" + _untried(name),
-                f"loss without position minus with: {gap} nats",
+                f"loss without positions minus loss with them: {gap} nats",
                 above(gap, CLEAR),
                 why="the model may need more steps before it uses positions both ways",
             )
@@ -234,7 +234,7 @@ def findings(record: Record) -> list[Finding]:
                 "Haviv et al. 2022, Table 1",
                 "perplexity at 1.3 B parameters: none 13.10, learned 13.05, sinusoidal 12.93, ALiBi 12.51; "
                 "on WikiText-103 20.97, 20.42, 20.16, 19.71" + _untried(name),
-                f"loss without position minus with: {gap} nats; almost means 5 % in perplexity",
+                f"loss without positions minus loss with them: {gap} nats; almost means 5 % in perplexity",
                 below(gap, NEARLY),
                 why=f"from its best layer the probe reads a place among {L} to within {left.mean:.1f}: "
                 "that may "

@@ -295,7 +295,8 @@ def findings(record: Record) -> list[Finding]:
         return difference(*(record.values("first", scaling=which) for which in (name, than)))
 
     def listed(found, form=".2f"):
-        return "; ".join(f"{name} {words(x, form)}" for name, x in found.items())
+        called = {"raw": "as trained"}
+        return "; ".join(f"{called.get(name, name)} {words(x, form)}" for name, x in found.items())
 
     near = difference(repeats(record, "raw", 0), record.values("first", scaling="raw"))
     moved = interval(record.values("moved", scaling="raw"))
@@ -364,7 +365,8 @@ def findings(record: Record) -> list[Finding]:
                 f"Without tuning, {kinds[name.split(',')[0]]} costs nothing on a short text",
                 "",
                 "",
-                f"loss on the first copy, {length} tokens, with {name}, minus raw: {price(name)} nats",
+                f"loss on the first copy, {length} tokens, with {name}, minus loss as trained: "
+                f"{price(name)} nats",
                 below(price(name), COSTS),
                 why="it changes angles or scores that the model was trained with",
             )
@@ -375,9 +377,8 @@ def findings(record: Record) -> list[Finding]:
                 f"A scaling by s reads s times as far: {name}",
                 "Peng et al. 2023, §2.3",
                 "s is the new length over the trained one",
-                f"distance of half the help over that of raw: {words(ratios[name], '.2f')}; up to a tenth "
-                "less "
-                "than s counts as s",
+                f"distance of half the help over that as trained: {words(ratios[name], '.2f')}; up to a "
+                "tenth less than s counts as s",
                 above(ratios[name], (1 - TENTH) * factor),
                 why=f"its first angle is new at {stretch(name):.2f} times the distance of raw's"
                 + (", and the copy is lost before" if ratios[name].high < stretch(name) else ""),
@@ -388,8 +389,8 @@ def findings(record: Record) -> list[Finding]:
             "NTK-aware scaling needs an s above the stretch that is wanted",
             "Peng et al. 2023, §3.1",
             "some pairs leave their range, so s has to be set higher",
-            f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as raw; no "
-            f"angle is new up to {stretch('NTK-aware, s = 4'):.2f} times as far as with raw",
+            f"at s = 4 it carries {words(ratios['NTK-aware, s = 4'], '.2f')} times as far as the model as "
+            f"trained; no angle is new up to {stretch('NTK-aware, s = 4'):.2f} times as far as there",
             below(ratios["NTK-aware, s = 4"], (1 - TENTH) * 4),
             why=read,
         ),
@@ -397,7 +398,8 @@ def findings(record: Record) -> list[Finding]:
             "Without tuning and at the same s, YaRN carries further than NTK-aware scaling",
             "Peng et al. 2023, §3.2",
             "said of YaRN without its factor on the scores (“NTK-by-parts”)",
-            f"distance of half the help minus that of NTK-aware scaling, over that of raw: {listed(further)}",
+            f"distance of half the help minus that of NTK-aware scaling, over that as trained: "
+            f"{listed(further)}",
             all_of(*(above(x, TENTH) for x in further.values())),
             why=read,
         ),
@@ -426,7 +428,8 @@ def findings(record: Record) -> list[Finding]:
                 f"How far a scaling carries is told by its wavelengths: {title}",
                 "Peng et al. 2023, §3.1–3.2",
                 "pairs that turn less than once in training must not leave their range",
-                "distance of half the help over that of raw, against how much later the first angle is new: "
+                "distance of half the help over that as trained, against how much later the first angle is "
+                "new: "
                 + "; ".join(
                     f"{name} ({ratios[name].mean:.2f} against {stretch(name):.2f}), as a share "
                     + words(off[name], "+.2f")
@@ -465,7 +468,7 @@ def findings(record: Record) -> list[Finding]:
                 "",
                 "",
                 "among all that find a copy, the largest of these shares over the smallest: "
-                f"{words(uneven[0], '.2f')} by the last training, {words(uneven[1], '.2f')} by both",
+                f"by the last training {words(uneven[0], '.2f')}; by both {words(uneven[1], '.2f')}",
                 above(difference(*(each.values for each in uneven)), TENTH),
                 why="the last training may have overwritten it",
             ),
@@ -477,8 +480,8 @@ def findings(record: Record) -> list[Finding]:
                 "With real text in the gap, the copy is lost in the same place",
                 "",
                 "",
-                f"share of the help that is left after real text of 6,000 tokens: {words(inside, '.2f')}, of "
-                f"7,000: {words(outside, '.2f')}",
+                f"share of the help that is left after real text of 6,000 tokens: {words(inside, '.2f')}; "
+                f"share of the help that is left after 7,000: {words(outside, '.2f')}",
                 all_of(above(inside, HALF), below(outside, HALF)),
                 why="the text in between draws attention, too",
             )
@@ -494,7 +497,12 @@ def other_texts(record: Record) -> list[Finding]:
         return []
 
     def kept(names, gap):
-        return {f"{kind}, {name}": left(record, name, gap, text=kind) for kind in kinds for name in names}
+        called = {"raw": "as trained"}
+        return {
+            f"{kind}, {called.get(name, name)}": left(record, name, gap, text=kind)
+            for kind in kinds
+            for name in names
+        }
 
     said = [
         (

@@ -180,7 +180,7 @@ def findings(record: Record) -> list[Finding]:
                 "longer attention in evaluation helps Transformer-XL's encoding only"
                 if name in paper
                 else "",
-                f"loss with {longest} S minus with S: {x} nats",
+                f"loss with a memory of {longest} S minus loss with one of S: {x} nats",
                 below(x, SAME),
                 why=f"the training had distances below 2 S, and here they go up to {longest + 1} S",
             )
@@ -193,7 +193,7 @@ def findings(record: Record) -> list[Finding]:
                 TABLE,
                 "26.77 at an attention length of 500; longer attention in evaluation helps this encoding "
                 "only",
-                f"loss with {longest} S minus with S: {x} nats",
+                f"loss with a memory of {longest} S minus loss with one of S: {x} nats",
                 below(x, -SAME),
                 why="characters far back may say little about the next one to a model of this size and "
                 "training",

@@ -310,7 +310,7 @@ def table(record: Record) -> str:
     the gap from RoPE, too. As Markdown."""
     more = " loss of RoPE minus this |" if apart(record) else ""
     lines = [
-        "| size | d_model, layers, steps | parameters × characters | encoding | rates (model; position) "
+        "| size | width, layers, steps | parameters × characters | encoding | rates (model; position) "
         f"| loss at L | rise to {FAR} L |{more}",
         "|---" * (8 if more else 7) + "|",
     ]
@@ -364,7 +364,7 @@ def _said(record: Record) -> list[Finding]:
             else "At every size a bias for each distance has a lower loss at the trained length than RoPE",
             "",
             ELSEWHERE,
-            f"loss of RoPE minus that of the better of {biases} at L: {_each(gaps)} nats",
+            f"loss of RoPE minus that of the better of {biases} at L: {_each(record, gaps)} nats",
             all_of(*(above(one, 0) for one in gaps)),
             why="at some size RoPE is as good or better",
         )
@@ -379,7 +379,7 @@ def _said(record: Record) -> list[Finding]:
                 "RoPE has a lower loss than sinusoidal positions at every size",
                 "Su et al. 2021, Table 1",
                 "BLEU 27.5 in place of 27.3 in translation",
-                f"sinusoidal minus RoPE at L: {_each(ahead)} nats",
+                f"loss of sinusoidal positions minus that of RoPE at L: {_each(record, ahead)} nats",
                 all_of(*(above(one, 0) for one in ahead)),
                 why="at some size the sums are as good",
             )
@@ -508,8 +508,13 @@ def _wide_enough(record):
     )
 
 
-def _each(measured: list[Interval]) -> str:
-    return ", ".join(f"size {n} {one}" for n, one in enumerate(measured, 1))
+def _each(record: Record, measured: list[Interval]) -> str:
+    settings, said = record.settings, []
+    for n, one in enumerate(measured):
+        many = parameters(settings, n)
+        many = round(many, 1 - int(math.log10(many)))
+        said.append(f"{many:,} parameters, {settings['sizes'][n]['steps']:,} steps {one}")
+    return "; ".join(said)
 
 
 def _change(measured: list[Interval]) -> str:

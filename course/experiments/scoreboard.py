@@ -289,7 +289,7 @@ def findings(record: Record) -> list[Finding]:
 
     rotary, alibi, t5, shaw = (cost(record, name) for name in ("rotary", "alibi", "t5", "shaw"))
     beside, length = cost(record, "t5", "sinusoidal"), record.settings["length"]
-    here = "time of a pass beside one without positions"
+    here = "time of a pass over that of one without positions"
     added = "one number more is added to every score, which may take more than that of so small a model"
     return [
         Finding(
@@ -313,7 +313,7 @@ def findings(record: Record) -> list[Finding]:
             "T5's bias takes more than three times as long as sinusoids",
             "Press et al. 2022, Table 1",
             "training at 3072 tokens: 4.3 against 15.3 thousand words a second",
-            f"time of a pass at {length} tokens beside one with sinusoids: {words(beside)}",
+            f"time of a pass at {length} tokens over that of one with sinusoids: {words(beside)}",
             above(beside, 3),
             why=f"there a step of training at 3072 tokens was timed, here a pass at {length}, which looks up "
             "one number for each offset, not for each pair",

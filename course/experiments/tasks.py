@@ -241,7 +241,7 @@ def findings(record: Record) -> list[Finding]:
             theirs,
             "mean reciprocal rank over five tasks at twice the trained length: "
             + ", ".join(f"{name} {means[name]:.2f}" for name in order)
-            + ". None minus each: "
+            + ". Mean reciprocal rank without an encoding minus rank with it: "
             + "; ".join(f"{name} {x}" for name, x in ahead.items()),
             all_of(*(above(x, CLEAR) for x in ahead.values())),
             why=why,
@@ -254,7 +254,7 @@ def findings(record: Record) -> list[Finding]:
                     f"A decoder without positional encoding generalises better than one {title}",
                     "Kazemnejad et al. 2023, Figure 1",
                     theirs,
-                    f"mean reciprocal rank, none minus {name}: {ahead[name]}",
+                    f"mean reciprocal rank without an encoding minus rank with it: {name} {ahead[name]}",
                     above(ahead[name], CLEAR),
                     why=why,
                 )

@@ -111,7 +111,7 @@ def findings(record: Record) -> list[Finding]:
             "what most comparisons do",
             "",
             f"in {len(differ)} of {len(worst)} searches, each for an encoding in one experiment or task, "
-            f"rates of its own lower the loss at the trained length by more than {rates.EQUAL} nats; most: "
+            f"rates of its own lower the loss at the trained length by more than {rates.EQUAL} nats. Most: "
             + "; ".join(f"{name} {saved[name]:.3f}" for name in worst[:5])
             + f". Means of {len(record.seeds)} seeds",
             fact(not differ, f"none of {len(worst)} differs by more than {rates.EQUAL} nats"),
@@ -122,10 +122,10 @@ def findings(record: Record) -> list[Finding]:
             "The grid is wide enough: no encoding would gain from a rate outside of it",
             "",
             "",
-            f"of {len(worst)} searches, best at the slowest rate ({len(slowest)}): {together(slowest)}. "
-            f"At the fastest ({len(fastest)}): {together(fastest)}. An encoding's own parameters have two "
-            "rates to choose from, and the faster one is best for "
-            f"{len(of_position)}: {together(of_position)}",
+            f"of {len(worst)} searches, {len(slowest)} were best at the slowest rate and {len(fastest)} at "
+            f"the fastest; of those with two rates for an encoding's own parameters, {len(of_position)} at "
+            f"the faster one. The slowest: {together(slowest)}. The fastest: {together(fastest)}. For their "
+            f"own parameters, the faster one is best for {len(of_position)}: {together(of_position)}",
             fact(
                 not slowest and not fastest and not of_position,
                 f"none is best at the edge, counting those by more than {rates.EQUAL} nats",

@@ -149,7 +149,7 @@ def findings(record: Record) -> list[Finding]:
             "In a decoder no positional encoding is better than none at the order of three words",
             "",
             "",
-            f"accuracy gained by an encoding, at most: {best} {with_position[best]}",
+            f"accuracy gained by the best encoding: {best} {with_position[best]}",
             all_of(*(below(x, 0.05) for x in with_position.values())),
             why="in these steps a model without positions may not have learned all of it",
         ),
