@@ -186,7 +186,7 @@ def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
     assert [(line.name, rule and rule.side) for line, rule in both] == [("t5", "above"), ("shaw", "above")]
     assert [line[2:5] for line, _rule in one] == [(0.5, 0.49, 0.51)], "if not all, the first that is named"
     assert [rule for _line, rule in none] == [None, None]
-    row = re.search('"name">Shaw.*?"number">', results.family([claim("Not shown")]))[0]
+    row = re.search('"name">Shaw.*?"number">', results.family(results.families([claim("Not shown")])[0]))[0]
     start, end, limit = (
         float(re.search(rf'<{tag} style="{name}:([\d.]+)%', row)[1])
         for tag, name in (("i", "--at"), ("i", "--at:[\\d.]+%;--wide"), ("u", "--at"))
@@ -225,24 +225,38 @@ def test_no_interval_of_a_record_is_left_out_of_its_row_and_no_word_out_of_its_p
 
 def test_claims_about_one_quantity_are_rows_over_one_axis_and_each_stands_once():
     for slug, record in results.records().items():
-        groups = results.families(record.claims)
-        assert sorted(each.text for group in groups for each in group) == sorted(
-            each.text for each in record.claims
+        families = results.families(record.claims)
+        assert sorted(claim.text for its in families for claim in its.claims) == sorted(
+            claim.text for claim in record.claims
         )
-        for group in groups:
-            drawn = results.family(group)
-            units = {line.unit for claim in group for line, _rule in claim.judged}
-            assert drawn.count("<summary>") == len(group) and drawn.count('class="axis"') >= len(units)
-            assert len(group) == 1 or drawn.count('class="axis"') == 1 and all(each.lone for each in group)
-            several = [line for claim in group for line, _rule in claim.judged]
+        for its in families:
+            drawn = results.family(its)
+            kinds = {line.measure for claim in its.claims for line, _rule in claim.judged}
+            assert drawn.count("<summary>") == len(its.claims) and drawn.count('class="axis"') >= len(kinds)
+            assert len(its.claims) == 1 or drawn.count('class="axis"') == 1 == len(kinds)
+            several = [line for claim in its.claims for line, _rule in claim.judged]
             assert drawn.count("<em") < max(len(several), 1), slug
+        for kind in {its.claims[0].measure for its in families} - {""}:
+            axes = {its.axis: its.title.count("finer") for its in families if its.claims[0].measure == kind}
+            assert list(axes.values()).count(0) == 1, f"{slug}: one axis for {kind}, unless it says so"
     by_slug = {slug: results.families(record.claims) for slug, record in results.records().items()}
     first = by_slug["train-short-test-long"][0]
-    assert len(first) == 9 and {claim.judged[0][0].unit for claim in first} == {"nats"}
+    assert len(first.claims) == 9 and {claim.measure for claim in first.claims} == {"nats"}
     drawn = results.family(first)
-    assert drawn.count("loss at the ends of texts, 16\u00a0L against\u00a0L") == 1, "said once for all rows"
-    (beyond,) = re.findall("<em>→</em>.*?</small>", results.family(by_slug["the-scoreboard"][0]))
+    assert drawn.count("loss at\u00a016\u00a0L minus loss at\u00a0L") == 1, "said once for all rows"
+    limits = re.findall('class="limit[^>]*>([^<]+)<', drawn)
+    assert len(limits) == 9 and set(limits) == {"true\u00a0above\u00a00.05", "true\u00a0below\u00a00.05"}
+    drawn = "".join(map(results.family, by_slug["the-scoreboard"]))
+    (beyond,) = re.findall("<em>→</em>.*?</small>", drawn)
     assert beyond.endswith('"number">3.07  <small>3.02 to 3.11</small>'), "an arrow beside its number"
+
+
+def test_what_one_rate_for_all_costs_is_drawn_for_each_search():
+    drawn = results.gains()
+    said = re.search(r"in (\d+) of (\d+) searches", results.records()["a-rate-for-each"].text)
+    several = [tuple(map(int, its)) for its in re.findall(r'"number">(\d+) of (\d+) ', drawn)]
+    assert tuple(map(sum, zip(*several, strict=True))) == tuple(map(int, said.groups()))
+    assert drawn.count("<b style") == int(said[2])
 
 
 def test_each_record_has_a_question_and_what_was_found_rests_on_verdicts_that_stand():

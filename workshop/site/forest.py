@@ -41,6 +41,25 @@ def minus(text: str) -> str:
     )
 
 
+def _limit(left: float, right: float, said: str) -> str:
+    """Words above a ground, as near to its limit as there is room: from it on, up to it, or about both.
+
+    >>> _limit(50, 100, "a"), _limit(0, 20, "b"), _limit(40, 60, "c")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ('<span class="limit" style="--at:50.0%">a</span>',
+     '<span class="limit" style="--at:0.0%">b</span>',
+     '<span class="limit mid" style="--at:50.0%">c</span>')
+    """
+    if left == 0:
+        at, side = (right, " end") if right > 45 else (0, "")
+    elif right == 100:
+        at, side = (left, "") if left < 55 else (100, " end")
+    else:
+        middle = (left + right) / 2
+        at, side = (left, "") if middle < 20 else (right, " end") if middle > 80 else (middle, " mid")
+    return f'<span class="limit{side}" style="--at:{at:.1f}%">{said}</span>'
+
+
 class Axis(NamedTuple):
     """A scale, by its ends."""
 
@@ -81,9 +100,13 @@ class Axis(NamedTuple):
         return 100 * (min(max(x, self.low), self.high) - self.low) / (self.high - self.low)
 
     def track(
-        self, its: Interval | None, ground: tuple[float, float] | None = None, tag: str = "span"
+        self,
+        its: Interval | None,
+        ground: tuple[float, float] | None = None,
+        tag: str = "span",
+        said: str = "",
     ) -> str:
-        """A cell with an interval and its mean over ``ground``, whose limits are lines.
+        """A cell with an interval and its mean over ``ground``, whose limits are lines; ``said``: of it.
 
         A mean beyond the axis is an arrow, which its interval leads to.
 
@@ -91,14 +114,18 @@ class Axis(NamedTuple):
         ... # doctest: +NORMALIZE_WHITESPACE
         ('<span class="track"><u style="--at:50.0%;--wide:50.0%" data-from></u></span>',
          '<td class="track"><u class="exact" style="--at:100.0%;--wide:0.0%"></u></td>')
+        >>> Axis(0, 2).track(None, (1, 3), said="above 1")[-60:]
+        '<span class="limit" style="--at:50.0%">above 1</span></span>'
         """
         zero = f' style="--zero:{self.at(0):.1f}%"' if self.low < 0 < self.high else ""
         inside = ""
         if ground:
             left, right = map(self.at, ground)
-            exact = ' class="exact"' * (right - left < 1)  # to be seen at all
+            exact = ' class="exact"' * (right - left < 2)  # to be seen at all
             limits = " data-from" * (0 < left and not exact) + " data-to" * (right < 100 and not exact)
             inside = f'<u{exact} style="--at:{left:.1f}%;--wide:{right - left:.1f}%"{limits}></u>'
+            if said:
+                inside += _limit(left, right, said)
         if its:
             mean, left, right = map(self.at, (its.mean, its.low, its.high))
             inside += f'<i style="--at:{left:.1f}%;--wide:{right - left:.1f}%"></i>'
@@ -112,6 +139,19 @@ class Axis(NamedTuple):
         """Round numbers on it, with at most so many steps between them."""
         found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high).round(9)
         return [x for x in found.tolist() if self.low <= x <= self.high]
+
+    def most(self) -> int:
+        """How many steps there is room for between numbers that are as long as these."""
+        return 6 if max(len(signed(x, ",g")) for x in self.numbers(6)) < 7 else 4
+
+    def grid(self, most: int = 3) -> str:
+        """Where these numbers stand, for lines through all rows; "" if there is one alone.
+
+        >>> Axis(-1, 4).grid()
+        '--first:20.00%;--step:40.00%'
+        """
+        first, *others = [self.at(x) for x in self.numbers(most)] or [0]
+        return f"--first:{first:.2f}%;--step:{others[0] - first:.2f}%" if others else ""
 
     def ticks(self, most: int = 3) -> str:
         """These numbers at their places."""

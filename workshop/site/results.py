@@ -19,7 +19,9 @@ from typing import NamedTuple
 from forest import Axis, minus, signed
 
 from course import verdicts
-from course.experiments import EXPERIMENTS
+from course.experiments import EXPERIMENTS, tuning
+from course.experiments.rates import EQUAL
+from course.experiments.record import Record as SweepRecord
 from course.experiments.statistics import Interval
 from workshop import documents, navigation
 from workshop.names import spoken
@@ -35,6 +37,22 @@ NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})(?: ± {NUMBER})? \(({NUMBER}) to ({NUMBER})\)")
 TABLE = re.compile(r"(?:^\|.*\|\n?){3,}", re.M)
 UNIT = "(?:nats|tokens|characters)"
+MEASURES = {
+    "accuracy": "accuracy|right answers|keys found",
+    "mean reciprocal rank": "mean reciprocal rank",
+    "steps of training": r"\bsteps\b",
+    "time, in multiples": "^time of",
+    "share of the help that is left": "share of .* help",
+    "scores far away, beside those nearby": r"mean score|spread",
+    "distance, in multiples": "distance of half|times as far",
+}
+"""What numbers without a unit measure, by the words around them."""
+SAID = {
+    "nats": "differences in loss (nats)",
+    "steps of training": "more steps of training",
+    "characters": "how many characters the position is off",
+}
+OURS = "a question of this course"
 LETTER = re.compile(r"(?:(?<=\b[rW])|(?<=\bPE))_([ijor]+)\b")
 """The index of a letter, as claims write it."""
 LOWERED = str.maketrans("ijor", "ᵢⱼₒᵣ")
@@ -56,6 +74,12 @@ class Line(NamedTuple):
         """What it measures, in the record's words."""
         return ": ".join(filter(None, (self.heading, self.name)))
 
+    @property
+    def measure(self) -> str:
+        """What numbers on one axis have in common: a unit, a kind, or else the quantity itself."""
+        kinds = (kind for kind, words in MEASURES.items() if re.search(words, self.quantity, re.I))
+        return self.unit or next(kinds, self.heading or self.quantity)
+
 
 class Rule(NamedTuple):
     """A condition: its side, and its limits."""
@@ -66,13 +90,13 @@ class Rule(NamedTuple):
     def __str__(self) -> str:
         """
         >>> print(Rule("between", (-0.1, 0.1)), Rule("below", (-0.5,)), Rule("between", (0, 0)))
-        holds\xa0within\xa00.1\xa0of\xa00 holds\xa0below\xa0−0.5 holds\xa0at\xa00
+        true\xa0within\xa00.1\xa0of\xa00 true\xa0below\xa0−0.5 true\xa0at\xa00
         """
         low, high = self.limits[0], self.limits[-1]
         words = f"{self.side} {' and '.join(map(signed, self.limits))}"
         if self.side == "between" and low == -high:
             words = f"within {signed(high)} of 0" if high else "at 0"
-        return f"holds {words}".replace(" ", "\u00a0")
+        return f"true {words}".replace(" ", "\u00a0")
 
     @property
     def ground(self) -> tuple[float, float]:
@@ -134,7 +158,7 @@ class Claim:
 
         >>> lines = "- Measured here: gain: t5 2 (1 to 3), shaw 0 (-1 to 1)\\n- Asked for: above 0\\n"
         >>> print(*Claim("", "", f"{lines}- **Not shown**\\n").judged[1][1:])
-        holds\xa0above\xa00
+        true\xa0above\xa00
         """
         here = self.said("Measured here")
         found = intervals(here)
@@ -151,14 +175,28 @@ class Claim:
         return len(self.judged) == 1 and self.judged[0][1] is not None
 
     @property
-    def unit(self) -> str:
-        """Of what was measured first; "" if there was nothing, or if it has none."""
-        return self.judged[0][0].unit if self.judged else ""
+    def drawn(self) -> bool:
+        """Does the ground of a condition stand behind an interval?"""
+        return any(rule for _line, rule in self.judged)
+
+    @property
+    def measure(self) -> str:
+        """Of all that was measured; "" if there was nothing, or more than one."""
+        found = {line.measure for line, _rule in self.judged}
+        return found.pop() if len(found) == 1 else ""
+
+    @property
+    def quantity(self) -> str:
+        """Of all that was measured, in the record's words; "" if each line has its own."""
+        heads = {line.heading for line, _rule in self.judged}
+        if len(heads) == 1 and "" not in heads:
+            return heads.pop()
+        return self.judged[0][0].quantity if self.lone else ""
 
     def like(self, other: Claim) -> bool:
         """Does it measure what the other does?"""
-        alone = self.lone and other.lone and self.unit == other.unit
-        return alone and same(self.judged[0][0].quantity, other.judged[0][0].quantity)
+        known = self.quantity and other.quantity and self.measure == other.measure
+        return bool(known) and same(self.quantity.lower(), other.quantity.lower())
 
     @property
     def condition(self) -> str:
@@ -168,11 +206,16 @@ class Claim:
 
     @property
     def start(self) -> str:
-        """How a long list begins that no interval draws; "" if there is none.
+        """What is said before a long list that no interval draws, or how it begins; "" if there is none.
 
         >>> Claim("", "", "- Measured here: of 8 pairs 5: a; b; c; d; e\\n").start
         'of 8 pairs 5: a; b …'
+        >>> Claim("", "", "- Measured here: 5 of 8 pairs. The pairs: a; b; c; d; e\\n").start
+        '5 of 8 pairs'
         """
+        first, *more = re.split(r"\. (?=[A-Z])", self.said("Measured here"))
+        if more and not self.judged and first.count("; ") < 3:
+            return first
         listed = self.said("Measured here").split("; ")
         return f"{'; '.join(listed[:2])} …" * (len(listed) > 4 and not self.judged)
 
@@ -183,7 +226,7 @@ class Claim:
         doubt = " [†](../docs/results.md#how-to-read-a-verdict)" * ("** †" in self.lines)
         text = f'<b class="pill">{self.verdict.capitalize()}</b> {minus(why[1]) if why else ""}{doubt}\n\n'
         for title, words in re.findall(r"^- ([^*\n:]{5,20}): (.*)", ALSO.sub(places, self.lines), re.M):
-            if title == "Asked for" and len(self.rules) != 1:
+            if title == "Asked for" and len(self.rules) != 1 and not self.drawn:
                 continue  # its row has these very words
             ends = re.compile(r"\([+−\d.]+ to [+−\d.]+\)")
             words = ends.sub(lambda its: its[0].replace(" ", "\u00a0"), minus(words))
@@ -331,7 +374,7 @@ def intervals(text: str) -> list[Line]:
                 after = ""  # the end of a bracket, or said of all of them
             name = f"{name} {'' if after[:1] in ('', '(') else '… '}{after}" if name else after
             numbers = (float(each.replace(",", "")) for each in hit.groups())
-            found.append(Line(heading, name.strip(), *numbers, unit[1] if unit else "", hit[0]))
+            found.append(Line(heading, name.strip(" ,"), *numbers, unit[1] if unit else "", hit[0]))
     return found
 
 
@@ -388,10 +431,18 @@ def same(one: str, other: str) -> bool:
     return (first <= second or second <= first) and not changed
 
 
-def families(claims: list[Claim]) -> list[list[Claim]]:
-    """Claims in their order; those that one interval decides stand with all others of the same quantity.
+class Family(NamedTuple):
+    """Claims about one quantity, or about several of one kind; what they are called; their axis."""
 
-    What is left alone stands with the others of its unit.
+    claims: list[Claim]
+    title: str
+    axis: Axis | None = None
+
+
+def families(claims: list[Claim]) -> list[Family]:
+    """Claims in their order, those about one quantity together, and what is left alone by its kind.
+
+    All of a kind have one axis; what would be too small to be read there has a finer one.
     """
     groups: list[list[Claim]] = []
     for claim in claims:
@@ -400,88 +451,129 @@ def families(claims: list[Claim]) -> list[list[Claim]]:
         place = groups.index(near[0]) if near else len(groups)
         groups[place : place + 1] = [joined]
         groups = [group for group in groups if not any(group is other for other in near)]
-    alone = [group for group in groups if len(group) == 1 and group[0].lone and group[0].unit]
-    alone.sort(key=lambda group: group[0].unit)
-    for _unit, (first, *others) in groupby(alone, lambda group: group[0].unit):
-        first += [claim for group in others for claim in group]
-        groups = [group for group in groups if not any(group is other for other in others)]
-    return groups
+    found = []
+    for measure in dict.fromkeys(group[0].measure for group in groups):
+        several, fine = [group for group in groups if group[0].measure == measure], ""
+        if not measure:
+            found += [Family(group, "") for group in several]
+            continue
+        while several:
+            axis = scale([claim for group in several for claim in group])
+            small = [group for group in several if 6 * spread(group, axis) < axis.high - axis.low]
+            small = small if len(small) < len(several) else []
+            large = [group for group in several if not any(group is other for other in small)]
+            axis = scale([claim for group in large for claim in group])
+            alone = [claim for group in large if len(group) == 1 for claim in group]
+            if len(alone) > 1:
+                large = [group for group in large if len(group) > 1] + [alone]
+            found += [Family(group, called(group, measure) + fine, axis) for group in large]
+            several, fine = small, " · finer scale"
+    return sorted(found, key=lambda its: not any(claim.judged for claim in its.claims))
 
 
-def family(claims: list[Claim]) -> str:
-    """Claims about one quantity as rows over one axis; each row opens to the record's words."""
-    if len(claims) == 1:
-        return f'<div class="course-family">\n{row(claims[0], claims)}</div>\n\n'
-    lines, asked = [claim.judged[0][0] for claim in claims], {claim.condition for claim in claims}
-    parts = [line.quantity.split(", ") for line in lines]
-    title = [part for part in parts[0] if any(part in each for each in parts[1:])]
-    said = ", ".join(title) or f"differences in {claims[0].unit}"
-    said = " · ".join([said, *(asked if len(asked) == 1 else ())])
-    axis = f'<span class="axis" data-above>{scale([claim.judged[0] for claim in claims]).ticks(4)}</span>'
-    drawn = '<div class="course-family">\n'
-    drawn += f'<div class="measured"><span>{in_words(said)}</span> {axis}</div>\n\n'
-    for claim, its in zip(claims, parts, strict=True):
-        more = ", ".join(part for part in its if part not in title)
-        drawn += row(claim, claims, (more, claim.condition * (len(asked) > 1)))
-    return f"{drawn}</div>\n\n"
+def spread(group: list[Claim], axis: Axis) -> float:
+    """How much of an axis a group needs; from zero on, where that is on it."""
+    its = scale(group)
+    ends = [its.low, its.high, *([0.0] if axis.low < 0 < axis.high else [])]
+    return max(ends) - min(ends)
 
 
-def row(claim: Claim, group: list[Claim], said: tuple[str, ...] = ()) -> str:
+def called(group: list[Claim], measure: str) -> str:
+    """What all claims of a group measure, as far as their words agree; else their kind."""
+    first, *others = [claim.quantity.split(", ") for claim in group]
+    shared = [part for part in first if all(part.lower() in map(str.lower, its) for its in others)]
+    if not shared and all(map(group[0].like, group[1:])):
+        shared = [part for part in first if any(part in its for its in others)]
+    title = ", ".join(shared) or SAID.get(measure, measure)
+    line = group[0].judged[0][0]
+    return title.replace("…", figures(line, [line])[0]) if len(group) == 1 else title
+
+
+def family(its: Family) -> str:
+    """Its claims as rows over its axis; each row opens to the record's words."""
+    rows, most = "".join(row(claim, its) for claim in its.claims), its.axis and its.axis.most()
+    if not its.axis:
+        return f'<div class="course-family">\n{rows}</div>\n\n'
+    return (
+        f'<div class="course-family" style="{its.axis.grid(most)}">\n<div class="measured">'
+        f"<span>{in_words(its.title)}</span> "
+        f'<span class="axis" data-above>{its.axis.ticks(most)}</span></div>\n\n{rows}</div>\n\n'
+    )
+
+
+def row(claim: Claim, its: Family) -> str:
     """A claim's row: its sign, its words, and each of its intervals on its ground, with its numbers.
 
-    Intervals of its ``group`` have one axis: a claim alone has one for each unit, above several lines or
-    below one. What is ``said`` stands below.
+    The axis is that of its family; a claim of several kinds has one for each. On a phone it stands below.
     """
-    strips, heading = "", claim.judged[0][0].heading if claim.judged else ""
-    metric, *asked = said or (heading or claim.start, claim.condition)
-    for unit, run in groupby(claim.judged, lambda its: its[0].unit):
-        pairs = [pair for one in group for pair in one.judged if pair[0].unit == unit]
-        lines, axis = [line for line, _rule in pairs], scale(pairs, whole=not claim.lone)
-        drawn = f'<span class="axis">{axis.ticks(4)}</span>' * (len(group) == 1)
-        for n, (line, rule) in enumerate(run):
-            mean, ends = figures(line, lines)
+    readings, heading, rule_before = "", claim.quantity * (not claim.lone), None
+    beside = [line for other in its.claims for line, _rule in other.judged] if its.axis else []
+    for _measure, run in groupby(claim.judged, lambda pair: pair[0].measure):
+        pairs = list(run)
+        axis = its.axis or scale([claim], pairs)
+        ticks = axis.ticks(axis.most())
+        above = f'<span class="reading"><span class="axis" data-above>{ticks}</span></span>'
+        above *= not its.axis
+        for line, rule in pairs:
+            mean, ends = figures(line, beside or [line for line, _rule in pairs])
             if line.heading != heading:
                 heading = line.heading
-                strips += f'<b class="list">{in_words(heading)}</b>'
-            strips += drawn.replace(">", " data-above>", 1) * (n == 0 and len(pairs) > 1)
-            if not claim.lone:
-                strips += f'<span class="name">{in_words(line.name)}</span> '
-            elif len(group) == 1:
-                metric = line.quantity.replace("…", mean)
-            strips += axis.track(line, rule and rule.ground)
-            strips += f' <span class="number">{mean} {unit} <small>{ends}</small></span> '
-        strips += drawn * (len(pairs) == 1)
+                readings += f'<b class="list">{in_words(heading)}</b>' * (not claim.lone)
+            readings, above = readings + above, ""
+            name = f'<span class="name">{in_words(line.name)}</span> ' * (not claim.lone)
+            said = in_words(str(rule)) if rule and rule != rule_before else ""
+            rule_before = rule
+            drawn = axis.track(line, rule and rule.ground, said=said)
+            readings += (
+                f'<span class="reading{" told" * bool(said)}">{name}{drawn} '
+                f'<span class="number">{mean} {line.unit} <small>{ends}</small></span></span> '
+            )
+        readings += f'<span class="axis near">{ticks}</span>' * bool(its.axis)
+    kept = [part for part in claim.quantity.split(", ") if part.lower() not in its.title.lower()]
+    kept = [] if claim.lone and "…" in claim.quantity else kept
     opened = " open" * (not claim.judged and not claim.start)
     other = re.search(r"So it would be \*(.+?)\*", claim.said("At one rate for all"))
-    below = [metric, " · ".join(filter(None, (*asked, claim.source)))]
+    asked = "" if claim.drawn else claim.condition
+    below = [
+        ", ".join(kept) or claim.start,
+        " · ".join(filter(None, (asked, claim.source * (claim.source != OURS)))),
+    ]
     below = map(in_words, filter(None, (*below, other and f"At one rate for all: {other[1]}")))
     return (
         f'<details class="course-row" data-sign="{claim.sign}"{opened}><summary>'
         f'<b class="sign" title="{claim.verdict}">{claim.sign}</b>'
         f'<span class="what{" whole" * (not claim.lone)}"><b>{bound(html.escape(claim.text))}</b> '
-        f"<small>{'</small> <small>'.join(below)}</small></span>{strips}</summary>\n\n"
+        f"<small>{'</small> <small>'.join(below)}</small></span>{readings}</summary>\n\n"
         f"{claim.words}\n</details>\n\n"
     )
 
 
-def scale(pairs: list[tuple[Line, Rule | None]], whole: bool = False) -> Axis:
-    """The axis of intervals with their conditions; ``whole``: none may lie beyond it."""
+def scale(claims: list[Claim], pairs: list[tuple[Line, Rule | None]] = ()) -> Axis:
+    """The axis of all intervals of claims, or of these ``pairs`` alone, with their conditions.
+
+    Zero is on it where they are differences; an interval of several in a claim does not lie beyond it.
+    """
+    pairs = pairs or [pair for claim in claims for pair in claim.judged]
     lines = [line for line, _rule in pairs]
+    kept = (
+        lines if len(claims) == 1 else [line for its in claims if not its.lone for line, _rule in its.judged]
+    )
     fixed = [0.0] * any(line.text[0] in "+-" for line in lines)  # a difference
-    fixed += [x for line in lines for x in (line.low, line.high)] * whole
+    fixed += [x for line in kept for x in (line.low, line.high)]
     return Axis.around(lines, fixed + [x for _line, rule in pairs if rule for x in rule.limits])
 
 
-def key(drawn: str) -> str:
-    """What the marks of a page mean, as far as it has them."""
+def key(drawn: str, more: str) -> str:
+    """What the marks of a page mean, as far as it has them, and what else is said there once."""
     axis = Axis(0, 1)
     marks = {
-        "<u": (axis.track(None, (0.05, 1)), "where a claim would hold"),
-        "<b style": (axis.track(Interval(0.5, 0.15, 0.85)), "mean and its 95 % interval"),
+        "<u": (axis.track(None, (0.05, 1)), "shaded: the claim is true here"),
+        "<i style": (axis.track(Interval(0.5, 0.15, 0.85)), "mean and its 95 % interval"),
         "<em": (axis.track(Interval(2, 0, 3)), "beyond the scale"),
     }
-    found = (f"<li>{mark} {said}</li>" for sign, (mark, said) in marks.items() if sign in drawn)
-    return f'<ul class="course-marks">{"".join(found)}</ul>\n\n' * ('class="track"' in drawn)
+    found = [f"<li>{mark} {said}</li>" for sign, (mark, said) in marks.items() if sign in drawn]
+    found += [f"<li><span>{more}</span></li>"] * bool(more)
+    return f'<ul class="course-marks">{"".join(found)}</ul>\n\n' * bool(found)
 
 
 def figures(line: Line, beside: list[Line]) -> tuple[str, str]:
@@ -589,21 +681,65 @@ def hours(seconds: int) -> str:
     return f"{whole} h {minutes} min" if whole else f"{minutes} min"
 
 
+def letter(setup: str) -> str:
+    """What L or S is, where a record counts in it.
+
+    >>> letter("L = 64 characters of the King James Bible; 2 layers")
+    '<b>L</b>: the length of training, 64 characters'
+    """
+    found = re.match(r"([LS]) = (\d+ \w+)", setup)
+    what = {"L": "the length of training", "S": "the length of a segment"}
+    return f"<b>{found[1]}</b>: {what[found[1]]}, {found[2]}" if found else ""
+
+
+def gains() -> str:
+    """By how much rates of its own lower the loss of each encoding: a dot for each search."""
+    every = tuning.searched(tuned := SweepRecord.load(documents.ROOT / "results/tuning-full.json"))
+    saved = {
+        name: [its[tuning.at_one_rate(tuned.settings, name)] - min(its.values()) for its in found.values()]
+        for name, found in every.items()
+    }
+    axis = Axis.over([0, *(x for several in saved.values() for x in several)])
+    rows = ""
+    for n, (name, several) in enumerate(saved.items()):
+        dots = "".join(f'<b style="--at:{axis.at(x):.1f}%"></b>' for x in several)
+        said = "" if n else f"no gain: {EQUAL} or less"
+        drawn = axis.track(None, (-math.inf, EQUAL), said=said).replace("</u>", f"</u>{dots}")
+        more = sum(x > EQUAL for x in several)
+        rows += (
+            f'<div class="course-dots{" told" * bool(said)}">'
+            f'<span class="name">{EXPERIMENTS[name].title}</span> '
+            f'{drawn} <span class="number">{more} of {len(several)} <small>gain more</small></span></div>'
+        )
+    return (
+        f'<div class="course-family" style="{axis.grid(6)}"><div class="measured"><span>By how much rates of '
+        "its own lower an encoding’s loss (nats), a dot for each search</span> "
+        f'<span class="axis" data-above>{axis.ticks(6)}</span></div>{rows}'
+        f'<div class="course-dots near"><span class="axis">{axis.ticks(6)}</span></div></div>\n\n'
+    )
+
+
+PICTURES = {"a-rate-for-each": gains}
+
+
 def page(slug: str) -> str:
-    """One record: what was done, the claims as rows, and below them the tables and the command."""
+    """One record: what was asked, what came out, the claims as rows, the tables, and how it was run."""
     record = records()[slug]
     top, *_claims = re.split(r"^(?=\*\*)", record.text, maxsplit=1, flags=re.M)
     command, setup, *tables = top.strip().split("\n\n", 2)
     command = re.sub(r"\b(\d{3,}) s\b", lambda found: hours(int(found[1])), command)
     again, where = re.fullmatch(r"`(.+?)`\s*—\s*(.+)", command, re.S).groups()
-    short, *more = re.split(r"(?<=\.)\s(?=[A-Z])", setup, maxsplit=1)  # what was done; where it is from
     shown = "".join(map(family, families(record.claims)))
     numbers = f"\n## The numbers\n\n{TABLE.sub(table, tables[0])}" if tables else ""
+    ours = " A claim without a source is a question of this course."
+    ours *= any(its.source == OURS for its in record.claims)
+    picture = PICTURES[slug]() if slug in PICTURES else ""
     return (
-        f"# {record.title}\n\n{about()[slug]['found']}\n\n{bar(record.claims, words=True)}\n\n"
-        f'<div class="course-note">\n\n{short} '
-        "[All records](../docs/results.md)\u00a0· [how to read a verdict]"
-        f"(../docs/results.md#how-to-read-a-verdict)\n\n</div>\n\n{key(shown)}{shown}"
-        f"{numbers}\n## Measure it again\n\n```sh\n{again}\n```\n\n"
-        f'<div class="course-note">\n\n{" ".join([*more, where])}\n\n</div>\n'
+        f'# {record.title}\n\n<span class="course-asked">{about()[slug]["asks"]}</span> '
+        f"{about()[slug]['found']}\n\n{bar(record.claims, words=True)} "
+        f"[How to read a verdict](../docs/results.md#how-to-read-a-verdict)\n\n"
+        f"{picture}{key(shown, letter(setup))}{shown}{numbers}\n"
+        f'## How it was run\n\n<div class="course-note">\n\n{setup}{ours}\n\n</div>\n\n'
+        f"```sh\n{again}\n```\n\n"
+        f'<div class="course-note">\n\n{where} [All records](../docs/results.md)\n\n</div>\n'
     )
