@@ -124,8 +124,9 @@ def findings(record: Record) -> list[Finding]:
             "",
             f"of {len(worst)} searches, {len(slowest)} were best at the slowest rate and {len(fastest)} at "
             f"the fastest; of those with two rates for an encoding's own parameters, {len(of_position)} at "
-            f"the faster one. The slowest: {together(slowest)}. The fastest: {together(fastest)}. For their "
-            f"own parameters, the faster one is best for {len(of_position)}: {together(of_position)}",
+            f"the faster one. Those best at the slowest rate ({len(slowest)}): {together(slowest)}. At the "
+            f"fastest ({len(fastest)}): {together(fastest)}. For their own parameters, the faster one is "
+            f"best for {len(of_position)}: {together(of_position)}",
             fact(
                 not slowest and not fastest and not of_position,
                 f"none is best at the edge, counting those by more than {rates.EQUAL} nats",
