@@ -15,7 +15,8 @@ A plan (``workshop/decks/06.toml``) says ``draw`` for a slide, with one of the k
                                                     # and across = "cat chases", if columns have other words;
                                                     # down = "queries", top = "keys": what both are;
                                                     # ring = [-1, "$r$ = −1:mix"]: a diagonal, and its name
-    draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]] }
+    draw.line = { to = 1024, spans = [[0, 512, "trained"], [512, 1024, "new:new"]], marks = [[600, "q:q"]],
+                  name = "gap, tokens" }            # at its end
     draw.curves = [{ rule = "fade", by = 0.5, name = "steep:k" },
                    { points = [[0, 1.92], [16, 2.5, "2.5"]], name = "measured:mix", of = "losses[x]" },
                    { rule = "level", by = 2, name = "a limit:off", dash = true }]  # "↓" behind "2.5": below;
@@ -124,15 +125,15 @@ def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor:
     text, own = _cut(text)
     inside, drop = "", 0.0  # how far below its line the text stands
     for part in re.split(r"(\$[^$]+\$)", text):
-        marks = r"([_^]?)(?:\{([^}]*)\}|([^_^]))" if part.startswith("$") else "()()(.)"
+        marks = r"([_^]?)(?:\{([^}]*)\}|(cos|sin|[^_^]))" if part.startswith("$") else "()()(.)"
         for mark, braced, letter in re.findall(marks, part.strip("$")):
             to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size
-            kind = (
-                "plain" if not part.startswith("$") else "math" if (braced or letter).isalpha() else "math up"
-            )
+            letters = braced or letter
+            upright = not letters.isalpha() or letter in ("cos", "sin")
+            kind = "plain" if not part.startswith("$") else "math up" if upright else "math"
             small, index = (f' font-size="{0.72 * size:.0f}"', " lv-index") if to else ("", "")
             moved = f' dy="{to - drop:.1f}"' if to != drop else ""
-            shown = html.escape(braced or letter, quote=False)
+            shown = html.escape(letters, quote=False)
             inside += f'<tspan class="{kind}{index}"{moved}{small}>{shown}</tspan>'
             drop = to
     inside = re.sub(r'(<tspan class="(?:math|math up|plain)">)([^<]*)</tspan>(?=\1)', r"\1\2", inside)
@@ -405,12 +406,14 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
                     "empty" if value is None else "before" if value < 0 else "after" if value > 0 else "same"
                 )
                 sign = "weight" if sign == "after" and "values" in grid else sign
-                share = 0 if value is None else ink * (0.18 + 0.62 * abs(value) / most)
+                said = value is not None and tall > 44 and (value or "rule" in grid)
+                shades = 0.4 if said else 0.62  # its digits are dark
+                share = 0 if value is None else ink * (0.18 + shades * abs(value) / most)
                 out.append(
                     f'<rect class="cell {sign}" x="{x + 1.5:.1f}" y="{y + 1.5:.1f}" width="{wide - 3:.1f}" '
                     f'height="{tall - 3:.1f}" rx="5" fill-opacity="{share:.2f}"/>'
                 )
-                if value is not None and tall > 44 and (value or "rule" in grid):
+                if said:
                     out.append(_text(x + wide / 2, y + tall / 2, _minus(f"{value}"), "", 26))
         if "ring" in grid:
             offset, label = grid["ring"]
@@ -433,7 +436,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
 
 
 def _line(line: dict, **_) -> tuple[str, float, float]:
-    """A line of numbers: spans above it, marks that point to it, its ends below."""
+    """A line of numbers: spans above it, marks that point to it, its ends and its name below."""
     left, right, y = 30, WIDE - 40, 82.0
 
     def x(value):
@@ -456,6 +459,8 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
         out.append(_arrow(x(value), below - 24, x(value), y + (50 if near else 8), _cut(label)[1]))
         half = _long(label, 28) / 2
         out.append(_text(min(max(x(value), half), WIDE - half), below, label, size=28))
+    if "name" in line:
+        out.append(_text(WIDE, y + 32, line["name"], " soft", 26, "end"))
     marks = len(line.get("marks", []))
     return "".join(out), WIDE, y + (56 if not marks else 136 if marks == 1 else 180)
 
@@ -569,8 +574,14 @@ def _bars(
                    f'height="{thick:.0f}" rx="{min(6, wide / 3):.0f}"/>')  # fmt: skip
         far = x[number]
         if number == "?":  # it may end anywhere
-            out[-1] = (f'<path class="box new" d="M{left + room / 2:.0f} {y - thick / 2:.0f}H{left:.0f}'
-                       f'v{thick:.0f}H{left + room / 2:.0f}"/>')  # fmt: skip
+            pieces, high = "", f"{y - thick / 2:.0f}"
+            for n in range(9):  # it fades
+                b = left + (0.3 + 0.025 * n) * room
+                a = b - 0.025 * room if n else left
+                sides = f"H{a:.0f}v{thick:.0f}H{b:.0f}" if n == 0 else f"H{a:.0f}m0 {thick:.0f}H{b:.0f}"
+                pieces += (f'<g opacity="{1 - 0.1 * n:.1f}"><path stroke="none" d="M{b:.0f} {high}H{a:.0f}'
+                           f'v{thick:.0f}H{b:.0f}z"/><path d="M{b:.0f} {high}{sides}"/></g>')  # fmt: skip
+            out[-1] = f'<g class="box new">{pieces}</g>'
             out.append(_text(left + room / 4, y, number, role, 32))
             continue
         if ends:
