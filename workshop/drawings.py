@@ -437,7 +437,7 @@ def _grids(grids: list[dict], room: float, **_) -> tuple[str, float, float]:
 
 def _line(line: dict, **_) -> tuple[str, float, float]:
     """A line of numbers: spans above it, marks that point to it, its ends and its name below."""
-    left, right, y = 30, WIDE - 40, 82.0
+    left, right, y = 30, WIDE - 40, 106.0
 
     def x(value):
         share = value / line["to"]
@@ -447,7 +447,7 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
 
     out = []
     for start, end, label in line.get("spans", []):
-        out.append(_boxed(x(start) + 2, y - 76, x(end) - x(start) - 4, 60, label, 28))
+        out.append(_boxed(x(start) + 2, y - 100, x(end) - x(start) - 4, 84, label, 32))
     out.append(_arrow(left, y, right + 34, y, "", 3))
     ticks = line.get("ticks", sorted({0, line["to"], *(e for _, e, _ in line.get("spans", []))}))
     for value in ticks:
@@ -460,7 +460,7 @@ def _line(line: dict, **_) -> tuple[str, float, float]:
         half = _long(label, 28) / 2
         out.append(_text(min(max(x(value), half), WIDE - half), below, label, size=28))
     if "name" in line:
-        out.append(_text(WIDE, y + 32, line["name"], " soft", 26, "end"))
+        out.append(_text(WIDE, y + 64, line["name"], " soft", 26, "end"))
     marks = len(line.get("marks", []))
     return "".join(out), WIDE, y + (56 if not marks else 136 if marks == 1 else 180)
 

@@ -298,10 +298,10 @@ function build(app, stage) {
   const bx = below ? 170 : left, bars = below ? top + edge : top + edge + 30 + high;
   const H = below ? bars + 26 : Math.max(end, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
-  const keys = (x, wide, y) => wide > 30 && all.forEach(j => pen.text({ x: x + (j + 0.5) * wide, y, mid: 1, fill: "--k", fs: Math.min(12, wide / 3.2), translate: "no" }, data.WORDS[j]));
+  const keys = (x, wide, y) => wide > 30 && all.forEach(j => pen.text({ x: x + (j + 0.5) * wide, y, mid: 1, fill: "--k", fs: app.small ? 13 : Math.min(12, wide / 3.2), translate: "no" }, data.WORDS[j]));
   if (!narrow) {
     [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 8, mid: 1 }, words));
-    keys(x1, cw, 26);
+    if (!app.small) keys(x1, cw, 26);
   }
 
   // -- one lane for each term --
