@@ -120,8 +120,8 @@ export function scene(p, data) {
     seen = speak`the cosine of each row with the next, ${Math.min(...near).toFixed(2)} to ${Math.max(...near).toFixed(2)}`;
   }
   const [close, distant] = [apart(1), apart(8)];
-  const result = close > 0.3 ? speak`Neighbours look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${fixed(distant)}): the table knows what is near.`
-    : speak`Neighbours have nothing in common (cosine ${fixed(close)}): the table tells places apart, not which are near.`;
+  const result = close > 0.3 ? speak`Neighbours look alike (cosine ${fixed(close)}), rows 8 apart ${distant < close - 0.05 ? speak`less so` : speak`as much`} (${minus(fixed(distant))}): the table knows what is near.`
+    : speak`Neighbours have nothing in common (cosine ${minus(fixed(close))}): the table tells places apart, not which are near.`;
   return { views: { cosines: heat, beside }, result, description:
     speak`The table “${named("name", name, data)}”, ${length} positions × ${data.width} numbers, the first ${shown} of them: the cosine is ${
       fixed(apart(1))} for neighbours and ${fixed(apart(8))} for rows 8 apart, on average; marked is row ${position}, norm ${
@@ -233,6 +233,10 @@ function lanes(app, parent, t, narrow) {
     pen.text({ x: left - 9, y: start, ta: "end", vc: 1, fs: 11.5 }, "std 0.02");
   }
   if (!few && Math.log(norms[0]) > tall) pen.text({ x: left - 9, y: boxes[1][0] + 4, ta: "end", vc: 1, fs: 11.5 }, `↑ ${norms[0].toFixed(2)}`);
+  if (!few) for (const v of hi > 1.1 * lo ? [lo, hi] : [hi]) { // the norms have their ends, unless something stands there
+    const y = ys[1](Math.log(v));
+    if (Math.abs(y - start) > 13 && (v < hi || Math.log(norms[0]) <= tall)) pen.text({ x: left - 9, y, ta: "end", vc: 1, fs: 12 }, v.toFixed(v < 9.95 ? 2 : 1));
+  }
   const at = ticks(0, n - 1, 6).filter(v => Number.isInteger(v) && n - 1 - v > n / 12);
   for (const v of [...at, n - 1]) pen.text({ x: x(v), y: bottom + 13, ta: "middle" }, v);
   pen.text({ x: (left + W - 20) / 2, y: bottom + 30, ta: "middle" }, speak`position: row of the table`);
@@ -248,7 +252,7 @@ function lanes(app, parent, t, narrow) {
       : speak`row ${i}: norm ${norm}, cosine with p ${own}`;
   });
   const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: app.small ? boxes[0][0] : rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
-  titles.forEach((text, i) => pen.text({ x: left, y: boxes[i][0] - 10, vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
+  titles.forEach((text, i) => pen.text({ x: narrow ? 0 : left, y: boxes[i][0] - (narrow ? 17 : 10), vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
   const spots = ["mix", "q", "q"].slice(0, high.length).map(colour => pen.circle({ r: 5.5, fill: `--${colour}`, rim: 1, still: 1 }));
   const values = ["mix", "q", "q"].slice(0, high.length).map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - 10, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
   const grips = TWO.map(([colour, name, letter], k) => {
