@@ -269,6 +269,16 @@ def test_each_record_has_a_question_and_what_was_found_rests_on_verdicts_that_st
         assert words["rests"] and not lost, f"{slug}: does what was found still say what was measured?"
 
 
+def test_the_index_has_a_row_for_each_record_in_a_group_and_its_legend_all_verdicts():
+    assert sorted(slug for group in results.GROUPS.values() for slug in group) == sorted(results.records())
+    index = results.index((ROOT / "docs/results.md").read_text(encoding="utf-8"))
+    whole, *each = map(int, re.findall(r"(?:<p><b>|<dt>. )(\d+) ", index))
+    assert whole == sum(each) and len(each) == len(verdicts.SIGNS)
+    for slug, words in results.about().items():
+        row = re.sub("<.*?>", "", results.listing(slug))
+        assert html.escape(words["found"]) in row, slug
+
+
 def test_the_method_itself_has_a_row_and_its_nearest_stand_open():
     table = methods.forest(methods.METHODS["ntk"])
     (own,) = re.findall('<tr class="[^>]*data-own.*?</tr>', table)

@@ -29,8 +29,15 @@ from workshop.names import spoken
 INDEX = "docs/results"
 FOLDER = "results/"
 FINDING = re.compile(r"^\*\*(?P<claim>.+?)\*\* \((?P<source>.*?)\)\n\n(?P<lines>(?:- .*\n?)+)", re.M)
-MEANT = re.compile(r"\*([A-Z][a-z ]+)\*: (.+?)\.\s", re.S)
+MEANT = re.compile(r"\*([A-Z][a-z ]+)\*:\s(.+?)\.\s", re.S)
 """A verdict, and what it means."""
+SHORT = {
+    verdicts.HOLDS: "true",
+    verdicts.FAILS: "false",
+    verdicts.OPEN: "too close to call",
+    verdicts.IDENTITY: "true by definition",
+}
+"""The same in a word, below the bar of all."""
 VERDICT = re.compile(r"^- \*\*(.+?)\*\*", re.M)
 ALSO = re.compile(r"^(- Also judged in: )(.*)$", re.M)
 NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?"
@@ -53,6 +60,33 @@ SAID = {
     "characters": "how many characters the position is off",
 }
 OURS = "a question of this course"
+GROUPS = {
+    "Longer texts": (
+        "train-short-test-long",
+        "train-short-test-long-in-chinese",
+        "a-longer-context",
+        "a-constant-for-each",
+        "who-uses-what-is-far",
+        "memory-and-position",
+        "moved-sentences",
+        "tasks-at-unseen-lengths",
+    ),
+    "Order and distance": (
+        "word-order",
+        "no-position-at-all",
+        "clipping-distance",
+        "decay-and-rope",
+        "the-lanes-of-the-playground",
+    ),
+    "How positions are built in": ("hybrids-of-absolute-and-relative", "fusion", "positions-in-images"),
+    "Bigger and real models": (
+        "a-gap-in-the-positions-of-a-real-model",
+        "does-the-gap-close-with-size",
+        "does-the-gap-close-with-size-on-a-gpu",
+    ),
+    "Cost and training": ("what-a-position-costs-at-run-time", "the-scoreboard", "a-rate-for-each"),
+}
+"""All records, as the index lists them: the fullest first."""
 LETTER = re.compile(r"(?:(?<=\b[rW])|(?<=\bPE))_([ijor]+)\b")
 """The index of a letter, as claims write it."""
 LOWERED = str.maketrans("ijor", "ᵢⱼₒᵣ")
@@ -289,55 +323,76 @@ def linked(text: str) -> str:
 
 
 def index(text: str) -> str:
-    """The file's first part, and a line for each record: how many claims hold, and which."""
-    lines = []
-    for record in records().values():
-        each = (f'<li data-sign="{its.sign}">{html.escape(its.text)}</li>' for its in record.claims)
-        lines.append(
-            f'<li><a id="{record.slug}"></a>'
-            f'<p><a href="../{FOLDER}{record.slug}.html">{html.escape(record.title)}</a> '
-            f"<small>{html.escape(about()[record.slug]['asks'])}</small></p>"
-            f"{bar(record.claims)}<details><summary>{len(record.claims)} claims</summary>"
-            f"<ul>{''.join(each)}</ul></details></li>"
-        )
-    entries = "\n".join(f"/{FOLDER}{slug}" for slug in records())
+    """The file's first part, and a row for each record: what came out, and how many claims hold."""
+    several = [claim for record in records().values() for claim in record.claims]
+    entries = "\n".join(f"/{FOLDER}{slug}" for group in GROUPS.values() for slug in group)
     top, _mark, how = text.partition("\n## ")[0].partition("\n**")
     made = re.search(r"Generated from .*?\.(?=\s)\s*", top)[0]  # for those who want to measure it themselves
     measured, meant, many = (part.partition("** ")[2] for part in f"**{how}".strip().split("\n\n"))
-    several = [claim for record in records().values() for claim in record.claims]
+    signs = "\n".join(
+        f"- **{verdicts.SIGNS[name.lower()]} {name}**: {said}." for name, said in MEANT.findall(meant)
+    )
+    groups = "".join(
+        f"## {title}\n\n```{{raw}} html\n"
+        f'<ul class="course-records">{"".join(map(listing, slugs))}</ul>\n```\n\n'
+        for title, slugs in GROUPS.items()
+    )
     return (
-        f"{top.replace(made, '')}\n"
-        + f"```{{raw}} html\n{totals(several, MEANT.findall(meant))}\n"
-        + f'<ul class="course-records">{"".join(lines)}</ul>\n```\n\n'
-        + f"## How to read a verdict\n\n{MEANT.sub('', meant).strip()}\n\n"
+        f"{top.replace(made, '')}\n\n```{{raw}} html\n{totals(several)}\n```\n\n{groups}"
+        + f"## How to read a verdict\n\n{signs}\n\n{MEANT.sub('', meant).strip()}\n\n"
         + f"{folded('How it was measured', measured)}\n\n{folded('How many verdicts may be wrong', many)}\n\n"
         + f"{made}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     )
 
 
-def totals(claims: list[Claim], meant: list[tuple[str, str]]) -> str:
-    """How many verdicts there are of each kind, as one bar, and what each of them means."""
-    counts, parts, rows = Counter(claim.verdict for claim in claims), "", ""
-    for name, said in meant:
-        sign, n = verdicts.SIGNS[name.lower()], counts[name.lower()]
-        parts += f'<i data-sign="{sign}" style="--n:{n}"></i>'
-        rows += (
-            f'<div data-sign="{sign}"><dt>{sign} {of(n, name.lower())}</dt><dd>{html.escape(said)}</dd></div>'
-        )
+def listing(slug: str) -> str:
+    """A record in the index: what came out, a square for each claim, and how many there are of each verdict.
+
+    On a phone what came out ends at its first pause.
+    """
+    record = records()[slug]
+    found = html.escape(about()[slug]["found"])
+    first, rest = re.fullmatch("(.+?)((?:[;:]|, (?:and|but) ).+)?[.]", found).groups()
     return (
-        f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
-        f'<span aria-hidden="true">{parts}</span><dl class="simple">{rows}</dl></div>'
+        f'<li><a id="{slug}"></a><p><a href="../{FOLDER}{slug}.html">{html.escape(record.title)}</a> '
+        f"<small>{first}{f'<span>{rest}</span>' if rest else ''}.</small></p>"
+        f"{parts(record.claims)}{bar(record.claims)}</li>"
     )
 
 
+def totals(claims: list[Claim]) -> str:
+    """How many verdicts there are of each kind, as one bar, and what each of them means."""
+    counts = Counter(claim.verdict for claim in claims)
+    rows = "".join(
+        f'<div data-sign="{sign}" style="--n:{counts[name]}"><dt>{sign} {of(counts[name], name)}</dt>'
+        f"<dd>{SHORT[name]}</dd></div>"
+        for name, sign in verdicts.SIGNS.items()
+    )
+    return (
+        f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
+        f'{parts(claims)}<dl class="simple">{rows}</dl></div>'
+    )
+
+
+def parts(claims: list[Claim]) -> str:
+    """How many claims have each verdict, as lengths."""
+    counts = Counter(claim.verdict for claim in claims)
+    drawn = (
+        f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>'
+        for name, sign in verdicts.SIGNS.items()
+        if counts[name]
+    )
+    return f'<span class="parts" aria-hidden="true">{"".join(drawn)}</span>'
+
+
 def bar(claims: list[Claim], words: bool = False) -> str:
-    """How many claims have each verdict, as parts of a bar; ``words``: as words, too."""
-    counts, parts = Counter(claim.verdict for claim in claims), ""
+    """How many claims have each verdict; ``words``: in words, too."""
+    counts, shown = Counter(claim.verdict for claim in claims), ""
     for name, sign in verdicts.SIGNS.items():
         if n := counts[name]:
             said = of(n, name)
-            parts += f'<i data-sign="{sign}" style="--n:{n}" title="{said}">{sign} {said if words else n}</i>'
-    return f'<span class="bar{" words" * words}">{parts}</span>'
+            shown += f'<i data-sign="{sign}" title="{said}">{sign} {said if words else n}</i>'
+    return f'<span class="bar{" words" * words}">{shown}</span>'
 
 
 def of(n: int, verdict: str) -> str:
