@@ -133,7 +133,7 @@ const INPUTS = {
   number(asked, said) {
     const input = node("input", { type: "number", step: "any", value: said ?? "", ariaLabel: say("your number") });
     return {
-      nodes: [node("label", { className: "order-number" }, `${say("Your number")} `, input, ` ${asked.unit}`)],
+      nodes: [node("label", { className: "order-number" }, `${say("Your number")} `, node("span", {}, input, ` ${asked.unit}`))],
       answer: () => (input.value.trim() === "" || !Number.isFinite(+input.value) ? null : +input.value),
       missing: say("Type a number first."),
       close: (value) => { input.value = value; input.readOnly = true; },
