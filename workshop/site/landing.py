@@ -70,7 +70,7 @@ def grid(x: float, y: float, step: float, values: list[list[float]], colour: str
 def words(y: float, order: Iterable[str]) -> str:
     return "".join(
         f'<rect x="{28 + 95 * i}" y="{y}" width="74" height="30" rx="8" class="box"/>'
-        f"{text(65 + 95 * i, y + 20, word)}"
+        f"{text(65 + 95 * i, y + 21, word)}"
         for i, word in enumerate(order)
     )
 
@@ -89,15 +89,15 @@ def places_change() -> str:
 
 
 def bag() -> str:
-    ways = "".join(f'<path d="M102 {y}C140 {y} 130 88 168 88" class="way"/>' for y in (37, 88, 139))
+    ways = "".join(f'<path d="M106 {y}C140 {y} 134 88 168 88" class="way"/>' for y in (32, 88, 144))
     left = "".join(
-        f'<rect x="28" y="{y}" width="74" height="30" rx="8" class="box"/>{text(65, y + 20, word)}'
-        for y, word in ((22, "dog"), (73, "cat"), (124, "chases"))
+        f'<rect x="14" y="{y}" width="92" height="38" rx="8" class="box"/>{text(60, y + 25, word)}'
+        for y, word in ((13, "dog"), (69, "cat"), (125, "chases"))
     )
-    mean = grid(222, 52, 24, [[v] for v in (0.9, 0.3, 0.6)], "q") + grid(
-        246, 52, 24, [[v] for v in (0.2, 0.75, 0.45)], "q"
+    mean = grid(242, 40, 32, [[v] for v in (0.9, 0.3, 0.6)], "q") + grid(
+        274, 40, 32, [[v] for v in (0.2, 0.75, 0.45)], "q"
     )
-    return f'{ways}{left}<circle cx="190" cy="88" r="22" class="box"/>{text(190, 94, "Σ")}{mean}'
+    return f'{ways}{left}<circle cx="196" cy="88" r="28" class="box"/>{text(196, 95, "Σ")}{mean}'
 
 
 def waves() -> str:

@@ -238,7 +238,8 @@ def notebook(text: str, aside: bool = False) -> str:
         if cell["cell_type"] == "markdown":
             cell["source"] = article.worth(links(NEIGHBOURS.sub("", source) if "strip" in tags else source))
             if any(tag.startswith("explain:") for tag in tags):
-                cell["source"] = f'<p class="course-blank">{source.strip("*")}</p>'
+                words = _("Your answer goes here, in the notebook.")
+                cell["source"] = f'<p class="course-blank">{words}</p>'
             continue
         article.fit(cell)
         options = cell["metadata"]["mystnb"]
@@ -374,6 +375,26 @@ def front_end(app):
     app.config.html_static_path.append(str(folder))
 
 
+def hanging(code: str) -> str:
+    """Code whose lines know how far they are moved in: on a phone, where they are broken, they stay there.
+
+    >>> hanging('<span class="k">def</span> f():\\n    pass\\n').split("\\n")[1]
+    '</span><span class="line" style="--in:4ch">    pass'
+    """
+    lines = (
+        f'<span class="line" style="--in:{len(line) - len(line.lstrip())}ch">{line}\n</span>'
+        for line in (re.sub("^(<span[^>]*>)( +)", r"\2\1", line) for line in code.splitlines())
+    )
+    return "".join(lines)
+
+
+def in_steps(words: str) -> str:
+    """What is to be done in an exercise, as a list: write, check, ask for a hint."""
+    write, checked, wrong, hint, model, panel = re.findall(r".+?(?:[.](?= |$)|。)", words, re.S)
+    steps = (write, checked + wrong + panel, hint + model)
+    return f"<ul>{''.join(f'<li>{step.strip()}</li>' for step in steps)}</ul>"
+
+
 def exercise(body: str, picture: str, notebook: str) -> str:
     """With the picture of its lesson, and its notebook; its table is a list that leads to each question.
 
@@ -387,16 +408,17 @@ def exercise(body: str, picture: str, notebook: str) -> str:
     head, *rows = table.split("<tr")[1:]
     minutes, listed = re.findall("<th.*?><p>(.*?)</p>", head)[3], ""
     for row, (place, name) in zip(rows, asked, strict=True):
-        _name, what, level, time, _points = re.findall("<td.*?>(?:<p>)?(.*?)(?:</p>)?</td>", row)
+        _name, _what, level, time, _points = re.findall("<td.*?>(?:<p>)?(.*?)(?:</p>)?</td>", row)
         its = re.compile(rf'(<section id="{place}">.*?{worth})(?:★+[,，] ?)?(.*?)(?=</p>)', re.S)
         said = f"{level} · {time} {minutes} · {its.search(rest)[2]}"
         rest = its.sub(rf"\1{said}", rest, count=1)
-        link = f'<a class="reference internal" href="#{place}">{name}</a>'
-        more = f"<span>{what}</span>" * (what.casefold() not in name.casefold())
-        listed += f"<li>{link}{more}<small>{said}</small></li>"
+        listed += f'<li><a class="reference internal" href="#{place}">{name}</a><small>{said}</small></li>'
     ways = f'<a href="{notebook}" download>{_("Download the notebook")}</a> '
-    ways += _("You write your answers in it; this page is for reading.")
+    ways += f"<span>{_('You write your answers in it; this page is for reading.')}</span>"
     start = start.replace("<p>", f"<p>{picture}", 1)
+    rest = re.sub("(?<=<pre><span></span>).*?(?=</pre>)", lambda code: hanging(code[0]), rest, flags=re.S)
+    how = r"<p>((?:(?!</p>).)*check\.model_answer.*?)</p>"
+    rest = re.sub(how, lambda found: in_steps(found[1]), rest, count=1, flags=re.S)
     return f'{start}<p class="course-open">{ways}</p><ol class="course-asked">{listed}</ol>{rest}'
 
 
