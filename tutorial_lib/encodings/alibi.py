@@ -145,6 +145,7 @@ METHODS = [
             parameters="0",
             cost="a line of 2L – 1 numbers\na head, or a matrix",
             longer="no harm; hardly any\nuse of what is far",
+            later="steady; far words hardly count",
             used_by="BLOOM, MPT, Baichuan-\n13B; DNABERT-2",
             picture="slopes",
         ),

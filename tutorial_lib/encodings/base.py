@@ -443,6 +443,7 @@ METHODS = [
             parameters="0",
             cost="nothing",
             longer="weaker at L; hardly\nminds more",
+            later="hardly changes",
             used_by="Command R7B, Llama 4,\nSmolLM3: some layers",
             picture="mask",
         ),

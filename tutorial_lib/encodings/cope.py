@@ -102,6 +102,7 @@ METHODS = [
                 "between whole numbers $e$ is interpolated",
             ),
             parameters="a vector of width d\nfor each count",
+            learns="a vector for each count",
             cost="a count for each pair",
             longer="rises",
         ),

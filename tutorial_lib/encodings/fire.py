@@ -90,6 +90,7 @@ METHODS = [
                 r"$\psi(x)=\log(cx+1),\quad f_\theta$: a small network",
             ),
             parameters=r"of $f_\theta$, and c and L",
+            learns="a small network, two numbers",
             cost="a pass of the small\nnetwork for each pair",
             longer="rises",
         ),

@@ -116,6 +116,7 @@ METHODS = [
                 "gates that read nothing are ALiBi",
             ),
             parameters="(d + 1)·H a layer",
+            learns="a vector and a number per head",
             cost="a gate for each key,\na number for each pair",
             longer="steady",
         ),

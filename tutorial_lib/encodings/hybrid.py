@@ -139,7 +139,7 @@ class TUPE(PositionalEncoding):
               + \tfrac{1}{\sqrt{2d}} (p_i U^Q)(p_j U^K)^\top + b_{j-i} \tag{7, 8}
 
     Eq. 7 is without b, eq. 8 with it. Tokens and positions never meet in one product. All layers
-    share U. The factor is 1/√(2d) for both terms, so ``scale`` is that. As in the released code, p
+    share U. The factor 1/√(2d) of both terms is the attribute ``scale``. As in the released code, p
     goes through a LayerNorm first; that code also has biases in U^Q and U^K, the paper and this class do
     not.
 
@@ -260,6 +260,7 @@ METHODS = [
                 "absolute and relative, words and places untied",
             ),
             parameters="two matrices for all\nlayers; those of p and b",
+            learns="two matrices for all layers",
             cost="one product of\npositions for all layers",
             longer="the absolute part\ncan break",
             used_by="TUPE-R, a BERT",

@@ -88,6 +88,7 @@ METHODS = [
             name="KERPLE",
             formula=(r"$q_i^\top k_j/\sqrt{d}-r_1\log(1+r_2\,|i-j|)$",),
             parameters="2·H",
+            learns="two for each head",
             cost="a line of 2L – 1 numbers\na head, or a matrix",
             longer="steady",
             picture="logarithm",

@@ -72,6 +72,7 @@ METHODS = [
             name="LeRoPE",
             formula=(r"$\theta'_t=\theta_t\,e^{\alpha_t}$", "it turns as RoPE does"),
             parameters="d/2, for all heads",
+            learns="one for each pair of channels",
             cost="as RoPE",
             longer="not measured here",
             used_by="Mistral Large 4",

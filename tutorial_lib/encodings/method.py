@@ -18,9 +18,9 @@ class Row:
     Args:
         name: what it is called there. Here and below, a ``\n`` ends a printed line.
         formula: mathtext, one string for each line.
-        parameters: how many it learns.
+        parameters, learns: how many it learns; the same in plain words for the head of its own page.
         cost: what it adds to a pass.
-        longer: what happens on texts longer than those of training.
+        longer, later: what happens on texts longer than those of training; the same in a few words.
         used_by: released models; "–" where this course names none.
         picture: a function of ``workshop/summary.py``, if one draws it.
     """
@@ -32,6 +32,8 @@ class Row:
     longer: str
     used_by: str = "–"
     picture: str = ""
+    learns: str = ""
+    later: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

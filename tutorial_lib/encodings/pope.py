@@ -95,6 +95,7 @@ METHODS = [
                 r"$\mu=\mathrm{softplus},\qquad \theta_c=10000^{-c/d}$",
             ),
             parameters="H·d a layer",
+            learns="one per head and channel",
             cost="as RoPE, and scores of\ntwice as many channels",
             longer="not measured here",
         ),

@@ -101,6 +101,7 @@ METHODS = [
                 "nothing beyond M − 1 steps back",
             ),
             parameters="(H·d + M)·rank a layer",
+            learns="a few profiles, a matrix per head",
             cost="each query meets\nrank profiles",
             longer="not measured here",
             used_by="Inkling",

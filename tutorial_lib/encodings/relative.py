@@ -167,6 +167,7 @@ METHODS = [
             name="Table, clipped",
             formula=(r"$q_i^\top k_j/\sqrt{d}+W_r[\,j-i+N-1\,]$", r"clipped: $b_{clip(j-i,\,k)}$"),
             parameters="(2N – 1)·H a layer\nclipped: (2k + 1)·H",
+            learns="one per head and distance",
             cost="a line of 2L – 1 numbers\na head, or a matrix",
             longer="the table ends;\nclipped: steady",
             picture="clip",

@@ -141,6 +141,7 @@ METHODS = [
             parameters="0",
             cost="as RoPE, and a factor\nfor each channel",
             longer="loses half as much as\nRoPE; decoders only",
+            later="loses half as much as RoPE",
             picture="fade",
         ),
         papers=("xPos",),

@@ -14,9 +14,9 @@ SIDE, LEFT, TOP, BELOW, APART = 220, 40, 6, 40, 17
 """Of a plot: how high it is, and the room around it; between the names of two lines."""
 
 
-def drawing(wide: float, inside: str, high: float = TOP + SIDE + BELOW) -> str:
-    """A plot of this size."""
-    return f'<svg viewBox="0 0 {wide} {high}">{inside}</svg>'
+def drawing(wide: float, inside: str, high: float = TOP + SIDE + BELOW, start: float = 0) -> str:
+    """A plot of this size; ``start`` below zero leaves room for long names at the left."""
+    return f'<svg viewBox="{start} 0 {wide} {high:g}">{inside}</svg>'
 
 
 def word(x: float, y: float, said: str, more: str = "") -> str:
@@ -55,7 +55,7 @@ def shades(z: np.ndarray, picture: str) -> str:
         f'<rect {frame} class="colour" mask="url(#shades)"/><rect {frame} class="frame"/>{ticks}'
         + scale(low, high)
         + word(LEFT + SIDE / 2, bottom + 31, "key", ' class="mid"')
-        + word(-TOP - SIDE / 2, 9, "query", ' class="mid" transform="rotate(-90)"'),
+        + word(-TOP - SIDE / 2, 4, "query", ' class="mid" transform="rotate(-90)"'),
     )
 
 
@@ -65,15 +65,17 @@ def lines(
     x: np.ndarray | None = None,
     across: str = "places back",
     marks: Sequence[float] = (),
+    ends: Sequence[float] = (),
 ) -> str:
     """Numbers by distance, a line for each head ``[H, L]``, with its name at its end.
 
     ``x`` has other places for them, ``[L]`` or ``[H, L]``; ``across`` and ``marks`` are what stands below.
+    ``ends`` are numbers that the axis has in any case, so that two plots have one.
     """
     right, bottom = LEFT + 250, TOP + SIDE
     x = np.broadcast_to(np.arange(z.shape[1]) if x is None else x, z.shape)
     far = x.max()
-    axis = Axis.over(z.ravel().tolist())
+    axis = Axis.over([*z.ravel().tolist(), *ends])
 
     def at(score: float) -> float:
         return SIDE * (1 - axis.at(score) / 100) + TOP
@@ -107,13 +109,16 @@ def lines(
 
 
 def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int) -> str:
-    """Numbers by distance ``[rows, L]``, a row of bars for each name; a line where they ``end``."""
-    left, bottom, high = 0, TOP + SIDE, SIDE / len(z)
-    step, drawn = (wide - 14) / z.shape[1], ""
+    """Numbers by distance ``[rows, L]``, a row of bars for each name; a line where they ``end``.
+
+    Bars of two plots can be compared, whatever room is at the right: three rows fill the height.
+    """
+    left, high, right = 0, SIDE / 3, LEFT + SIDE + 56
+    bottom, step, drawn = TOP + high * len(z), right / z.shape[1], ""
     for n, (name, row) in enumerate(zip(names, z / z.max(), strict=True)):
         floor = TOP + high * (n + 1)
-        drawn += word(wide / 2 - 20, floor - high + 16, name, ' class="ink"')
-        drawn += f'<path d="M{left} {floor:.4g}H{wide - 14}" class="rule"/>'
+        drawn += word(right / 2 - 20, floor - high + 16, name, ' class="ink"')
+        drawn += f'<path d="M{left} {floor:.4g}H{right}" class="rule"/>'
         drawn += "".join(
             f'<rect x="{left + step * k:.4g}" y="{floor - (high - 12) * x:.4g}" width="{step - 1:.3g}" '
             f'height="{(high - 12) * x:.3g}" class="colour"/>'
@@ -124,8 +129,9 @@ def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int) -> str:
     ticks = "".join(
         word(left + step * (k + 0.5), bottom + 14, str(k), ' class="mid"') for k in range(0, end + 8, 8)
     )
-    said = word(wide / 2, bottom + 31, "places back", ' class="mid"')
-    return drawing(wide, f'{drawn}<path d="M{at:.4g} {TOP}V{bottom}" class="end-of"/>{ticks}{said}')
+    said = word(right / 2, bottom + 31, "places back", ' class="mid"')
+    end = f'<path d="M{at:.4g} {TOP}V{bottom:.4g}" class="end-of"/>'
+    return drawing(wide, f"{drawn}{end}{ticks}{said}", bottom + BELOW)
 
 
 def figure(panels: dict[str, str], alt: str, caption: str, kind: str) -> str:

@@ -40,6 +40,8 @@ NARROW, WIDE = LEFT + SIDE + 70, LEFT + SIDE + 100
 M = 6
 MARKED = (2, 3)
 """A window has M rows and columns; its query patch stands in this row and column."""
+ROOM = 14
+"""More at the left of a plot whose rows have words for names."""
 STORY = ["We", "came", ".", "We", "saw", "the", "cat", ".", "It", "slept"]
 REPEATS = ["the", "dog", "saw", "the", "cat", "and", "the", "bird"]
 
@@ -56,11 +58,11 @@ MOST = 0.5
 """Of a colour, on which a text can be read."""
 
 
-def _cell(x: float, y: float, side: float, share: float) -> str:
+def _cell(x: float, y: float, side: float, share: float, most: float = MOST) -> str:
     """A square with that share of the colour."""
     return (
         f'<rect x="{x:.4g}" y="{y:.4g}" width="{side - 1:.4g}" height="{side - 1:.4g}" class="colour" '
-        f'opacity="{0.04 + (MOST - 0.04) * share:.2g}"/>'
+        f'opacity="{0.06 + (most - 0.06) * share:.2g}"/>'
     )
 
 
@@ -76,6 +78,7 @@ def _map(
     *,
     said: Callable[[int, int], str] | None = None,
     ends: Tensor | None = None,
+    most: float = MOST,
 ) -> str:
     """Numbers as shades from ``ends``, with names of rows and columns; ``said``: what stands in a cell."""
     low, high = (z if ends is None else ends).aminmax()
@@ -83,14 +86,14 @@ def _map(
     for i, row in enumerate(((z - low) / (high - low)).tolist()):
         for j, share in enumerate(row):
             x, y = LEFT + side * j, TOP + side * i
-            inside += _cell(x, y, side, share)
+            inside += _cell(x, y, side, share, most)
             if said:
                 inside += word(
                     x + side / 2 - 0.5, y + side / 2, said(i, j), ' class="mid ink" font-size="11"'
                 )
         inside += word(LEFT - 7, TOP + side * (i + 0.5), rows[i], ' class="end"')
         inside += word(LEFT + side * (i + 0.5), TOP + SIDE + 14, columns[i], ' class="mid"')
-    x = 9 if max(map(len, rows)) < 3 else -5  # beside names that are words
+    x = 9 if max(map(len, rows)) < 3 else 9 - ROOM
     inside += word(LEFT + SIDE / 2, TOP + SIDE + 31, named[1], ' class="mid"')
     return inside + word(-TOP - SIDE / 2, x, named[0], ' class="mid" transform="rotate(-90)"')
 
@@ -131,9 +134,8 @@ def swin() -> Idea:
                 WIDE, whole + frame + center + scale(float(table.min()), float(table.max()) + 0.0, MOST)
             ),
         },
-        "Each patch has the number of its offset, rows before columns. The marked patch reads the framed "
-        "part of the table, another patch another part. Training sets the numbers; here each is minus the "
-        "distance of the two patches.",
+        "A patch has the number of its offset, rows before columns: the marked one reads the framed part of "
+        "the table. Training sets the numbers; here each is minus the distance.",
         f"Two heat maps: a window of {M} by {M} patches, each with its offset in rows and columns from a "
         f"marked one, and the table of {len(steps)} by {len(steps)} numbers, where those offsets are a "
         "framed square.",
@@ -169,9 +171,8 @@ def two_axes() -> Idea:
             "Two hands for each patch": drawing(NARROW, hands),
             "Scores of the marked patch": drawing(WIDE, near + _patch(MARKED, side)),
         },
-        "Along a row only the thin hand moves, down a column only the thick one. A score depends on both "
-        "differences: with the same content in all patches, near in the grid is what scores high. These are "
-        "the fastest hands of axial RoPE.",
+        "Along a row only the thin hand moves, down a column only the thick one. With the same content "
+        "everywhere, near patches score high.",
         f"Clocks beside a heat map: {M} by {M} patches, each with a hand that turns with its row and one "
         "that turns with its column; beside them the scores of one patch, which fall to all sides.",
     )
@@ -228,9 +229,8 @@ def fusion() -> Idea:
             f"A word at place {place}, joined in four ways": drawing(344, strips, 238),
             "What a product of two such vectors holds": drawing(left + 4 * wide, dots, 230),
         },
-        "On the left four numbers of a word meet the sinusoid of its place; the matrix here moves the "
-        "numbers on by the place. On the right, a full dot is a product that is there before queries and "
-        "keys mix the numbers.",
+        "Four numbers of a word meet the sinusoid of its place; the matrix here moves them on by the place. "
+        "A full dot is a product that is there before queries and keys mix the numbers.",
         "A table of numbers beside a table of dots, about what the product of two fused vectors holds: "
         f"{told}.",
     )
@@ -283,24 +283,21 @@ def tupe() -> Idea:
         p = torch.arange(len(REPEATS))
         places = encoding.bias(p, p)[0]
         both = scores(x, x, encoding, p, p)[0, 0]
-    short = [each[:4] for each in REPEATS]
-    panels = {
-        "Words ask words": both - places,
-        "Places ask places": places,
-    }
+    ends = torch.stack([both - places, places])
     numbers = [str(n) for n in range(len(REPEATS))]
-    rows = (short, numbers)
+
+    def shades(z: Tensor, names: list[str]) -> str:
+        return _map(z, names, names, ("query", "key"), ends=ends, most=1)
+
+    plus = word(LEFT + SIDE + 38, TOP + SIDE / 2, "+", ' class="mid ink" font-size="30"')
+    bar = scale(*map(float, ends.aminmax()))
     return Idea(
         {
-            title: drawing(
-                wide,
-                _map(z, names, names, ("query", "key")) + scale(*map(float, z.aminmax()), MOST, title[:5]),
-            )
-            for (title, z), names, wide in zip(panels.items(), rows, (NARROW, WIDE), strict=True)
+            "Words ask words": drawing(NARROW, shades(ends[0], REPEATS) + plus, start=-ROOM),
+            "Places ask places": drawing(WIDE, shades(ends[1], numbers) + bar, start=-ROOM),
         },
-        "A score is the sum of both maps, and no word ever meets a place. The left map belongs to this "
-        "sentence; the right one is the same for all. Here equal words match and places ask for near "
-        "ones: training sets both.",
+        "A score is the sum of both: words differ from text to text, places do not. Here equal words match "
+        "and places ask for near ones; training sets both.",
         f"Two heat maps, query by key, for “{' '.join(REPEATS)}”: in one, equal words have high scores; in "
         "the other, near places have.",
     )
@@ -326,8 +323,8 @@ def query_bias() -> Idea:
             "The bank: two profiles": bars(profiles.numpy(), ["profile 1", "profile 2"], NARROW, 32),
             "What three queries add to a score": bars(b.numpy(), list(asks), WIDE, 32),
         },
-        "Query A asks for the first profile and looks three places back; query B asks for the second, all "
-        "that is near; another takes half of each. Training sets the profiles, and how a query asks.",
+        "Query A asks for profile 1, three places back; query B for profile 2, all that is near; training "
+        "sets the profiles.",
         "Bars by distance: two profiles, one with a peak at 3 and one that falls slowly, and what three "
         "queries mix from them; all end 32 places back.",
     )
@@ -373,9 +370,7 @@ def cope() -> Idea:
             f"Positions, counted back from “{STORY[-1]}”": drawing(330, rows),
             "The same, over the distance": lines(z, ["full stops", "all open"]),
         },
-        "The position of a key is the sum of the gates from it to the query. If all are open, that is the "
-        "distance and 1; if full stops alone are, it counts sentences. Here the gates follow that rule; "
-        "learned ones lie anywhere between 0 and 1.",
+        "A position is the sum of the gates from the key to the query; here each is open or shut.",
         f"A table beside lines: the words of “{' '.join(STORY)}” with their gates, and their positions as "
         "the last word counts them: by words up to 10, by full stops up to 2.",
     )
@@ -415,9 +410,8 @@ def forgetting() -> Idea:
             f"What “{STORY[-1]}” keeps of each key": drawing(330, rows),
             "The same in %, over the distance": lines(z, ["by word", "same gate"]),
         },
-        "A key is kept by the product of all gates after it, the query's own included. Gates that read "
-        "nothing fade evenly, as ALiBi does; a gate that closes at a full stop makes a step. Here the "
-        "gates follow that rule; training sets them.",
+        "A key is kept by the product of all gates after it, the query's own included; here those of full "
+        "stops close.",
         f"A table beside lines: the words of “{' '.join(STORY)}”, their gates, and how much of each the "
         "last word keeps: a step down at each full stop, beside a smooth fall for a gate that is the same "
         "everywhere.",
@@ -447,12 +441,11 @@ def fire() -> Idea:
         {
             "Over the distance: three curves": lines(seen, names, over_distance, marks=(0, *places)),
             "Over its share: one": lines(
-                seen, names, over_share, "ψ(distance) / ψ(place of the query)", (0, 0.5, 1)
+                seen, names, over_share, "share of the way back, on the scale ψ", (0, 0.5, 1)
             ),
         },
-        "The network is given the distance as a share of the way back to the first token, both on the "
-        "scale ψ: never more than 1, however long the text. Here it bends at a half, c is 0.1 and L is 1; "
-        "training sets them.",
+        "The network is given the distance as a share of the way back to the first token; here its curve "
+        "bends at a half, and training sets it.",
         "Lines of the bias for queries at 12, 24 and 48: over the distance three curves of one height, each "
         "stretched as far as its text reaches; over the share of the distance they are one line with a bend.",
     )
@@ -488,9 +481,8 @@ def lerope() -> Idea:
             "Speeds of four pairs: ○ RoPE, ● learned": drawing(NARROW, inside),
             "A score with equal tokens": lines(z.numpy(), ["learned", "RoPE"]),
         },
-        "Each pair starts at its speed in RoPE and moves by a factor of its own, which all heads share. "
-        "Here the fast pairs are slowed and the slow ones sped up by the factor 1.8; training sets the "
-        "factors.",
+        "Each pair starts at its speed in RoPE and is changed by a factor of its own. Here fast pairs are "
+        "slowed and slow ones sped up, by 1.8; training sets the factors.",
         "Dots beside lines: four pairs whose speeds move from those of RoPE, and the score of equal "
         "tokens by distance before and after.",
     )
@@ -508,12 +500,16 @@ def pope() -> Idea:
                 q = torch.tensor([1.0, 0.0][:take]).expand(1, 1, len(p), take)
                 keys = torch.tensor(k[:take]).expand(1, 1, len(p), take)
                 z.append(scores(q, keys, encoding, p, p)[0, 0, -1].flip(0))
-            found[name] = lines(torch.stack(z).numpy(), list(words), p.numpy(), marks=(0, 6, 12, 18, 24))
+            found[name] = torch.stack(z).numpy()
+    ends = [float(z.min()) for z in found.values()] + [float(z.max()) for z in found.values()]
+    found = {
+        name: lines(z, list(words), p.numpy(), marks=(0, 6, 12, 18, 24), ends=ends)
+        for name, z in found.items()
+    }
     return Idea(
         {"RoPE: a word moves the wave": found["RoPE"], "PoPE: a word sets its height": found["PoPE"]},
-        "One query, and two words as keys at each distance, in the fastest channels of both. In RoPE a word "
-        "decides where its crests lie; in PoPE they lie at the same distances for all words. A head can move "
-        "them by δ, which is 0 here.",
+        "One query meets two words at each distance. In RoPE a word decides where its crests lie; in PoPE "
+        "they lie at the same distances for all words.",
         "Lines of scores by distance for two words: in RoPE the crests lie at different distances, in "
         "PoPE at the same ones, and one wave is higher.",
     )

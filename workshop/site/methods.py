@@ -52,8 +52,8 @@ LENGTH = SIDE**2
 HIDDEN = ("t5", "alibi", "fire", "xpos", "cope", "forgetting", "query-bias")
 """Pages of what is for decoders alone, as its module says or as the page builds it: keys ahead are hidden."""
 
-MOST, NEAREST = 6, 7
-"""Claims that stand open on a page; encodings beside a page's own that stand open on a phone."""
+MOST, BETTER, NEAREST = 6, 2, 5
+"""Claims that stand open on a page; on a phone, the next that read better, and the nearest others."""
 
 KINDS = {
     **{"base": "none", "learned": "learned"},
@@ -100,7 +100,7 @@ PLACES = {
 DEPENDS = {
     "cope": "how many open gates lie between",
     "forgetting": "the distance, and the words between",
-    "hybrid": "distance alone: the absolute part cancels",
+    "hybrid": "distance; the rest cancels",
 }
 """What a score depends on, where more is to be said than that moving all positions changes nothing."""
 
@@ -196,10 +196,18 @@ def equation(page: Method) -> str:
             lines = []
         if words:
             words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
-            words = re.sub(
-                r"(?<![\w`^])(\w{1,2})_(?:\{(.+?)\}|([a-zθ\d]{1,2})\b)", r"\1\ :sub:`\2\3`\ ", words
-            )
-            words = re.sub(r"(?<![\w`^])(\w)\^(\w)\b", r"\1\ :sup:`\2`\ ", words)
+            parts = re.split(r"(``.+?``|`[^`]+`)", words)  # in code and formulas they stay
+            parts[::2] = [
+                re.sub(
+                    r"(?<![\w^])(\w)\^(\w)\b",
+                    r"\1\ :sup:`\2`\ ",
+                    re.sub(
+                        r"(?<![\w^])(\w{1,2})_(?:\{(.+?)\}|([a-zθ\d]{1,2})\b)", r"\1\ :sub:`\2\3`\ ", part
+                    ),
+                )
+                for part in parts[::2]
+            ]
+            words = "".join(parts)
             words = re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), words)
             text += f"```{{eval-rst}}\n{words}\n```\n\n"
     return f"{text}*{source[0].upper()}{source[1:].rstrip('.')}.* More: {api(page)}."
@@ -221,6 +229,8 @@ def displayed(line: str, number: str = "") -> str:
     """
     if line.startswith(r"\begin{aligned}"):
         line = rf"\hspace{{-0.3em}}{line}"  # MathJax indents a table
+    if "frac{" in line:  # in a table it would be small, and lines too near
+        line = re.sub(r"\\[td]?frac", r"\\dfrac", line).replace(r"\\ & \quad", r"\\[.5em] & \quad")
     block = f"```{{math}}\n{line}\n```"
     return f'<div class="course-numbered">\n\n{block}\n\n({number})\n\n</div>' if number else block
 
@@ -266,6 +276,25 @@ def api(page: Method) -> str:
     return ", ".join(f"[encodings.{name}](../../tutorial_lib/encodings/{name}.py)" for name in modules(page))
 
 
+LETTER = re.compile(
+    r"(?<![^\W\d]|[’'`§.-])(?<!Appendix )(?<!\s\((?=\w\)))"
+    r"([b-zB-HJ-ZÃ]|(?<=[a-z] )A|[α-ωΔΣ])(?![^\W²]|[’'`-]|\.\w)(′?)"
+)
+
+
+def letters(text: str) -> list[str]:
+    """A text in pieces, of which every second is a letter of a formula.
+
+    >>> letters("2k of the queries (b), e.g. θ′ or T5's |i − j|")
+    ['2', 'k', ' of the queries (b), e.g. ', 'θ′', " or T5's |", 'i', ' − ', 'j', '|']
+    """
+    pieces, end = [], 0
+    for its in LETTER.finditer(text):
+        pieces += [text[end : its.start()], its[0]]
+        end = its.end()
+    return [*pieces, text[end:]]
+
+
 # ---- from the library's words and the reading list ----
 def in_a_line(text: str) -> str:
     """Words of the printed page without the breaks of its narrow columns."""
@@ -275,20 +304,22 @@ def in_a_line(text: str) -> str:
 def facts(page: Method) -> str:
     """The method at a glance: a list of a few words each."""
     its, names = row(on_board(page)[0]), [door for name in on_board(page) for door in row(name)["doors"]]
-    places = " and ".join(UNITS[door] for door in dict.fromkeys(names))
-    given = {"Position enters": places or "nowhere"}
+    first, *more = [UNITS[door] for door in dict.fromkeys(names)] or ["nowhere"]
+    places = " and ".join([first, *(each.removeprefix("the ") for each in more)])
+    if len(more) > 1:
+        places = f"{len(more) + 1} places, by method"
+    given = {"Position enters": places}
     if page.row:
-        given["Parameters"] = in_a_line(page.row.parameters)
+        given["Parameters"] = page.row.learns or re.sub("^0$", "none", in_a_line(page.row.parameters))
     if "shift" in its or not its["doors"]:
         depends = "where both stand" if its.get("shift", 0) > 0 else "distance alone"
         given["A score depends on"] = DEPENDS.get(page.page, depends if its["doors"] else "the tokens alone")
     if page.row:
-        given["Loss on longer texts"] = in_a_line(page.row.longer)
+        given["Loss on longer texts"] = page.row.later or in_a_line(page.row.longer)
     items = "".join(
         f"<div><dt>{title}</dt><dd>{html.escape(text).replace('`', '')}</dd></div>"
         for title, text in given.items()
     )
-    items = re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', items)
     return f'```{{raw}} html\n<dl class="course-facts simple c-{kind(page.page)}">{items}</dl>\n```'
 
 
@@ -495,13 +526,25 @@ def beside(name: str) -> dict[str, list[Difference]]:
     return found
 
 
-def told_apart(rows: list[Difference], own: str) -> str:
-    """How many read better, how many worse, and of how many nothing can be said."""
-    better, worse = sum(one.its.negative for one in rows), sum(one.its.positive for one in rows)
-    rest = len(rows) - better - worse
-    return f"{better} of {len(rows)} encodings read better than {own}, and {worse} worse" + (
-        f"; {rest} can't be told apart from it" * bool(rest)
-    )
+def better(both: dict[str, list[Difference]]) -> str:
+    """How many of the others surely read better, at both lengths.
+
+    >>> rows = [Difference("a", Interval(-2, -3, -1)), Difference("b", Interval(0, -1, 1))]
+    >>> better({"mean": rows, "tail": rows[1:]})
+    'At the trained length L, 1 of 2 others reads better. At 16 times that length, none of 1 does.'
+    """
+    found = []
+    for others, verbs in zip(both.values(), (("reads better", "read better"), ("does", "do")), strict=True):
+        n = sum(one.its.negative for one in others)
+        found.append(f"{n or 'none'} of {len(others)}{' others' * (not found)} {verbs[n > 1]}.")
+    return f"At the trained length L, {found[0]} At 16 times that length, {found[1]}"
+
+
+def nearby(rows: list[Difference]) -> list[Difference]:
+    """Those that stand open on a phone: the next that surely read better, and the nearest of the others."""
+    ahead = [one for one in rows if one.its.negative][-BETTER:]
+    rest = [one for one in rows if one not in ahead]
+    return ahead + sorted(rest, key=lambda one: abs(one.its.mean))[: NEAREST + BETTER - len(ahead)]
 
 
 def key(known: Iterable[str] = FAMILIES) -> str:
@@ -525,34 +568,39 @@ def forest(page: Method) -> str:
         for where in ("At the trained length L", "At 16 L")
     )
     order = sorted([*both["mean"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
-    near = {what: sorted(found, key=lambda one: abs(one.its.mean))[:NEAREST] for what, found in both.items()}
+    near = {what: nearby(found) for what, found in both.items()}
     far = {name: [what for what in near if name not in {own, *dict(near[what])}] for name, _its in order}
     axes = {what: Axis.around([one.its for one in found], [0]) for what, found in both.items()}
-    lines = "".join(line(name, own, both, axes, far[name]) for name, _its in order)
+    tail = sorted([*both["tail"], Difference(own, Interval(0, 0, 0))], key=lambda one: one.its.mean)
+    place = {one.name: n for n, one in enumerate(tail)}  # its row at 16 L, where that stands alone
+    lines = "".join(line(name, own, both, axes, far[name], place.get(name, 99)) for name, _its in order)
     feet = finer = ""
     for what, axis in axes.items():
-        close = Axis.around([one.its for one in near[what]], [0])
+        close = Axis.around([one.its for one in near[what]], [0, *(one.its.mean for one in near[what])])
         left, right = axis.at(close.low), axis.at(close.high)
         finer += f"--{what}-from:{left:.2f}%;--{what}-times:{100 / (right - left):.3f};"
         ticks = f'<span class="near">{close.ticks(2)}</span><span>{axis.ticks(2)}</span>'
         feet += f'<td class="axis">{ticks}</td><td></td>'
     return (
-        f"At the length of training {told_apart(both['mean'], called(own))}. At 16 times that length "
-        f"{told_apart(both['tail'], called(own))}.\n\n```{{raw}} html\n"
+        f"{better(both)}\n\n```{{raw}} html\n"
         f'{key(known)}<div class="course-switch">{switch}'
-        f'<label><input type="checkbox">all {len(order) - 1}</label></div>'
+        f'<label><input type="checkbox">show all {len(order) - 1}</label></div>'
         f'<table class="course-forest" style="{finer}"><thead><tr>'
         f'<th scope="col">beside {called(own)}</th>{heads}</tr>'
         f"</thead><tbody>{lines}</tbody><tfoot><tr><td></td>{feet}</tr></tfoot></table>\n```\n\n"
-        "*Loss minus that of the method, in nats per character; lines are 95 % intervals over five seeds: "
-        "they say how another training of the same small model would come out, not another model. At 16 L "
-        "the same last characters are read. The record: "
+        f"*Loss minus that of {called(own)}, in nats per character. Lines are 95 % intervals over five seeds "
+        "of one small model. The record: "
         "[Train short, test long](../../docs/results.md#train-short-test-long).*"
     )
 
 
 def line(
-    name: str, own: str, both: dict[str, list[Difference]], axes: dict[str, Axis], far: list[str]
+    name: str,
+    own: str,
+    both: dict[str, list[Difference]],
+    axes: dict[str, Axis],
+    far: list[str],
+    place: int,
 ) -> str:
     """A row of the table: for each length an interval and its mean; the method's own stands at zero.
 
@@ -565,6 +613,7 @@ def line(
         title = f' title="{" to ".join(ends)}"' * (len(ends) == 2 and name != own)
         cells += f"{axes[what].track(its, tag='td')}<td{title}>{mean if name != own else 0}</td>"
     mark = " data-own" if name == own else f' data-far="{" ".join(far)}"' * bool(far)
+    mark += f' style="--tail:{place}"'
     return f'<tr class="c-{kind(name)}"{mark}><th scope="row">{called(name)}</th>{cells}</tr>'
 
 
@@ -703,17 +752,12 @@ def picture(name: str) -> str:
             "Scores of head 1, query by key": figure.shades(z[0], thumbnail(page, LENGTH)),
             "Scores of the last query, by distance": figure.lines(z[:, -1, ::-1]),
         }
-        said = (
-            "A score minus that of the query's own place. Every token is the same word: what you see is "
-            "position."
-        )
-        if learned := {weight for weight, _its in made(page).named_parameters()}:
-            said += " Learned numbers are random here" + ", alike for near distances" * bool(
-                learned & {*ALONG}
-            )
-            said += "."
+        said = "A score minus the query's own, for one word again and again: all you see is position."
+        if any(True for _weight in made(page).parameters()):
+            said += " Learned numbers are random here."
     if page.page in HIDDEN:
-        said += " Keys after the query are hidden from it."
+        more = "keys after the query are hidden from it."
+        said = f"{said[:-1]}, and {more}" if said.endswith("here.") else f"{said} {more.capitalize()}"
     caption = f"<b>{page.see}</b> " * bool(page.see) + said
     return f"```{{raw}} html\n{figure.figure(panels, seen, caption, kind(name))}\n```"
 

@@ -334,6 +334,22 @@ def anchors(app, doctree):
             known[name] = (node.line, name, name)
 
 
+def letters(app, doctree):
+    """On the page of a method, letters of formulas look in sentences as they do in formulas."""
+    if not app.env.docname.startswith("methods/"):
+        return
+    for section in doctree.findall(nodes.section):
+        if {"the-equation", "costs-and-users"} & {*section["ids"]}:
+            for text in [*section.findall(nodes.Text)]:
+                kind, parts = type(text.parent), methods.letters(text.astext())
+                if kind in (nodes.paragraph, nodes.subscript, nodes.superscript) and parts[1:]:
+                    new = [
+                        nodes.inline(part, part, classes=["course-letter"]) if n % 2 else nodes.Text(part)
+                        for n, part in enumerate(parts)
+                    ]
+                    text.parent.replace(text, new)
+
+
 def bars(_app, _what, _name, _object, _options, lines):
     """In a docstring ``|i − j|`` is a distance, and no substitution of reStructuredText."""
     lines[:] = [
@@ -452,6 +468,7 @@ def setup(app):
     application.Project = Project
     app.connect("source-read", read)
     app.connect("doctree-read", anchors)
+    app.connect("doctree-read", letters)
     app.connect("env-updated", sources)
     app.connect("builder-inited", front_end)
     app.connect("html-page-context", overview)
