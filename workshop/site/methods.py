@@ -230,7 +230,8 @@ def displayed(line: str, number: str = "") -> str:
     if line.startswith(r"\begin{aligned}"):
         line = rf"\hspace{{-0.3em}}{line}"  # MathJax indents a table
     if "frac{" in line:  # in a table it would be small, and lines too near
-        line = re.sub(r"\\[td]?frac", r"\\dfrac", line).replace(r"\\ & \quad", r"\\[.5em] & \quad")
+        line = re.sub(r"\\[td]?frac", r"\\dfrac", line)
+        line = line if "cases" in line else line.replace(r"\\ ", r"\\[.5em] ")
     block = f"```{{math}}\n{line}\n```"
     return f'<div class="course-numbered">\n\n{block}\n\n({number})\n\n</div>' if number else block
 

@@ -342,6 +342,8 @@ def letters(app, doctree):
         if {"the-equation", "costs-and-users"} & {*section["ids"]}:
             for text in [*section.findall(nodes.Text)]:
                 kind, parts = type(text.parent), methods.letters(text.astext())
+                if kind is nodes.subscript and text.isalpha() and len(text) < 3:
+                    parts = ["", text.astext(), ""]  # indices: ij
                 if kind in (nodes.paragraph, nodes.subscript, nodes.superscript) and parts[1:]:
                     new = [
                         nodes.inline(part, part, classes=["course-letter"]) if n % 2 else nodes.Text(part)
