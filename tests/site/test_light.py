@@ -137,6 +137,22 @@ def test_panels_that_share_names_of_rows_have_them_both_on_a_phone(tmp_path):
     assert len(parts) == 2 and sum(parts) == pytest.approx(100) and parts[0] < 30
 
 
+def test_maps_with_and_without_a_colour_bar_are_of_one_size_on_a_phone(tmp_path):
+    fig, axes = plots.panels(1, 2, size=(12, 5))
+    for ax, bar in zip(axes, (None, "cosine"), strict=True):
+        plots.heat([[-1.0, 1.0], [0.5, -0.5]], ax=ax, colorbar=bar)
+    (tmp_path / "_images").mkdir()
+    (tmp_path / "_images/a.png").write_bytes(plots.png(fig))
+    text = light.pictures('<img alt="lines" src="_images/a.png">', tmp_path / "a.html", tmp_path)
+    owns, shares = (
+        [float(each) for each in re.findall(rf"--{name}:([\d.]+)", text)] for name in ("own", "of")
+    )
+    assert owns[1] > 1.1 * owns[0] and max(shares) == 100
+    assert owns[0] / shares[0] == pytest.approx(owns[1] / shares[1], rel=0.01)
+    sheet = Path(light.__file__).with_name("static") / "course.css"
+    assert re.search(r"--panel[^}]* width: var\(--of", sheet.read_text(encoding="utf-8"))
+
+
 def test_the_name_of_an_axis_goes_with_its_panel(tmp_path):
     figure, (bars, lines) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
     bars.barh(["a name of a row", "another"], [2, 3])

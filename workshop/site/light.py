@@ -210,7 +210,7 @@ def pictures(text: str, page: Path, site: Path) -> str:
             wide = f' style="--wide:{least}px"' if known[0] > 300 and "style=" not in tag else ""
             own = f' class="{kind}"' if kind else ""
             return f"<img{own}{wide}{tag}"
-        made = []
+        made, widest = [], np.diff([0, *cuts, 1]).max()
         for k, ends in enumerate(zip([0, *cuts], [*cuts, 1], strict=True)):
             parts = [(0, shared), ends] if k and shared else [ends]
             whole = sum(right - left for left, right in parts)
@@ -219,6 +219,8 @@ def pictures(text: str, page: Path, site: Path) -> str:
                 again = f'class="{kind} course-panel" aria-hidden="true" ' if k else f'class="{kind}" '
                 again += 'loading="lazy" ' if k and "loading=" not in tag else ""
                 beside = f";--part:{100 * (right - left) / whole:.2f}%" if len(parts) > 1 else ""
+                if not shared:  # all on one scale: that with a colour bar is wider, not smaller
+                    beside = f";--of:{100 * whole / widest:.2f}%"
                 cut = f"--panel:{own / known[1]:.3f};--own:{own:.0f}px;--at:{at:.1f}%{beside}"
                 made.append(f'<img {again}style="{cut}"{tag}')
         return "".join(made)
