@@ -169,7 +169,7 @@ def heat(
     numbers of both signs, from blue over grey at zero to yellow; or ``"weights"``, for what is 0 or more,
     from white to dark green. ``values`` is a format such as ``".2f"`` that writes each number into its cell.
     ``mark_row`` frames one row, ``mark_cell`` one ``(row, column)``. ``colorbar=None`` leaves out
-    the colour bar.
+    the colour bar, which names the ends and the middle of signed limits.
     """
     z = _numbers(z)
     if z.ndim != 2:
@@ -228,7 +228,8 @@ def heat(
             )
         )
     if colorbar is not None:
-        fig.colorbar(image, ax=ax, label=_(colorbar))
+        middle = [low, 0, high] if low and high and low == -high else None
+        fig.colorbar(image, ax=ax, label=_(colorbar), ticks=middle)
     return fig
 
 
@@ -621,6 +622,7 @@ def bars(
 ) -> Figure:
     """Horizontal bars that end in a mark, the first on top; ``spread`` maps a label to ``(low, high)``.
 
+    What is written beside a bar may stand beyond ``xlim``: a share ends at 1.
     ``levels`` maps a text to the place of a reference line. A row has the colour of the encoding that its
     label names, or that ``colour`` does.
     """

@@ -165,7 +165,7 @@ def figure(record: Record):
             ax=ax,
             title=title,
             xlabel=_("accuracy"),
-            xlim=(0, 1.2),
+            xlim=(0, 1),
         )
     return fig
 

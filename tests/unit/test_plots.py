@@ -227,6 +227,22 @@ def test_the_colour_bar_can_be_left_away():
     assert len(plots.heat(Z).axes) == 2 and len(plots.heat(Z, colorbar=None).axes) == 1
 
 
+@pytest.mark.parametrize("limits", [(-1, 1), (0, 1), None])
+def test_the_colour_bar_of_signed_numbers_names_its_ends_and_the_middle(limits):
+    fig = plots.heat(Z + 0.1, limits=limits)
+    plots.png(fig)
+    named = [label.get_text() for label in fig.axes[1].get_yticklabels()]
+    assert (named == ["−1", "0", "1"]) == (limits == (-1, 1))
+
+
+def test_a_share_ends_at_1_and_its_number_stands_beyond():
+    fig = plots.bars({"all": 1.0}, xlim=(0, 1))
+    plots.png(fig)
+    (ax,) = fig.axes
+    number = ax.texts[0].get_window_extent()
+    assert ax.get_window_extent().x1 < number.x0 and number.x1 <= fig.bbox.width
+
+
 def ends(fig, ax=0):
     """The names at the ends of lines, by their places in pixels."""
     plots.png(fig)
