@@ -410,7 +410,7 @@ def in_steps(words: str) -> str:
     """What is to be done in an exercise, as a list: write, check, ask for a hint."""
     write, checked, wrong, hint, model, panel = re.findall(r".+?(?:[.](?= |$)|。)", words, re.S)
     steps = (write, checked + wrong + panel, hint + model)
-    return f"<ul>{''.join(f'<li>{step.strip()}</li>' for step in steps)}</ul>"
+    return f'<ul class="simple">{"".join(f"<li>{step.strip()}</li>" for step in steps)}</ul>'
 
 
 def exercise(body: str, picture: str, notebook: str) -> str:

@@ -346,16 +346,11 @@ def index(text: str) -> str:
 
 
 def listing(slug: str) -> str:
-    """A record in the index: what came out, a square for each claim, and how many there are of each verdict.
-
-    On a phone what came out ends at its first pause.
-    """
+    """A record in the index: what came out, a square for each claim, and how many there are of each verdict."""
     record = records()[slug]
-    found = html.escape(about()[slug]["found"])
-    first, rest = re.fullmatch("(.+?)((?:[;:]|, (?:and|but) ).+)?[.]", found).groups()
     return (
         f'<li><a id="{slug}"></a><p><a href="../{FOLDER}{slug}.html">{html.escape(record.title)}</a> '
-        f"<small>{first}{f'<span>{rest}</span>' if rest else ''}.</small></p>"
+        f"<small>{html.escape(about()[slug]['found'])}</small></p>"
         f"{parts(record.claims)}{bar(record.claims)}</li>"
     )
 
@@ -369,7 +364,8 @@ def totals(claims: list[Claim]) -> str:
         for name, sign in verdicts.SIGNS.items()
     )
     return (
-        f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records</p>'
+        f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records. '
+        f"Below, beside what came out of a record, stands a square for each of its claims.</p>"
         f'{parts(claims)}<dl class="simple">{rows}</dl></div>'
     )
 

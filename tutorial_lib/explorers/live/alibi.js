@@ -110,7 +110,7 @@ function text(app, parent, narrow) {
     words.forEach(({ box, ink, under }, j) => {
       const isQuery = j === p.query, isKey = j === p.key, masked = causal(p) && j > query + 0.5;
       const share = Math.exp(fall(j - query, j > query && causal(p) ? [own[0], 3] : own));
-      set(ink, { "fill-opacity": isQuery ? 1 : Math.max(app.small ? 0.45 : 0.3, share).toFixed(3), fill: isQuery ? "--paper" : "--ink" });
+      set(ink, { "fill-opacity": isQuery ? 1 : Math.max(app.small ? 0.45 : 0.42, share).toFixed(3), fill: isQuery ? "--paper" : "--ink" });
       set(box, { fill: isQuery ? "--q" : "#0000", stroke: isKey ? "--k" : "none" });
       set(under, { visibility: masked ? "visible" : "hidden" });
     });
