@@ -162,7 +162,11 @@ def checked(source: str) -> str:
     if "check.progress(" in source:
         return ""
     in_words = "check.model_answer(" in source
-    says = _("In the notebook: a model answer to compare with") if in_words else _("The notebook checks this cell.")
+    says = (
+        _("In the notebook: a model answer to compare with")
+        if in_words
+        else _("The notebook checks this cell.")
+    )
     return f'<p class="course-note">{says}</p>'
 
 

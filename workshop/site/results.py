@@ -346,7 +346,7 @@ def index(text: str) -> str:
 
 
 def listing(slug: str) -> str:
-    """A record in the index: what came out, a square for each claim, and how many there are of each verdict."""
+    """A record in the index: what came out, a square for each claim, and how many of each verdict."""
     record = records()[slug]
     return (
         f'<li><a id="{slug}"></a><p><a href="../{FOLDER}{slug}.html">{html.escape(record.title)}</a> '
