@@ -161,7 +161,7 @@ def test_the_seconds_of_notebooks_are_recorded_and_some_can_be_measured_again(mo
     monkeypatch.setattr(notebooks, "measured", found)
     save = ["--save", str(tmp_path / "new" / "notebooks.json")]
     notebooks.main([*save, "00", "ex06"])
-    notebooks.main([*save, "00"])
+    notebooks.main([*save, "00", "--again"])
     said = capsys.readouterr().out
     assert "  3.0 s  ex06_rope" in said and said.endswith(
         "  7.0 s  all 2\n\nThe slowest cells:\n  4.0 s  00_start_here, cell a\n  3.0 s  ex06_rope, cell a\n"
@@ -173,6 +173,9 @@ def test_the_seconds_of_notebooks_are_recorded_and_some_can_be_measured_again(mo
         "ex06_rope": 3,
     }
     assert record["cores"] == os.cpu_count() and record["versions"]["torch"] == torch.__version__
+    notebooks.main([*save, "00"])  # 5 s of a slower hour: a and b are as they were
+    record = json.loads((tmp_path / "new" / "notebooks.json").read_text())
+    assert record["notebooks"]["00_start_here"]["seconds"] == round(5 * (4 + 1.5) / (5 + 1.5), 1)
     monkeypatch.setattr(notebooks, "head", lambda: {"cores": 64})
     for wrong, words in (
         ([*save, "00"], "measure all"),

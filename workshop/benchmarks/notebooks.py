@@ -1,8 +1,10 @@
 """What each notebook costs to run: ``python -m workshop.benchmarks.notebooks``; ``03 ex06`` measures two.
 
 All cells, in a fresh kernel of one notebook at a time, with one thread. What counts are the seconds of the
-processor, since a busy machine hardly changes these, and two cores need no longer. At the end stand the
-cells that cost most. ``--save FILE`` names the record (``results/benchmarks/notebooks.json``); then
+processor, since two cores need no longer. A machine is faster at one hour than at another: where one notebook
+is measured again, its cells that are as they were tell by how much, and all its seconds are written at the
+speed of the record; ``--again`` writes them as they are. At the end stand the cells that cost most.
+``--save FILE`` names the record (``results/benchmarks/notebooks.json``); then
 ``… workshop.authoring sign`` writes what follows from it into the notebooks. :data:`CELL`, :data:`NOTEBOOK`,
 :data:`EXERCISE` and :data:`MEAN` are what may be recorded: a test reads the record.
 """
@@ -53,6 +55,18 @@ def measured(path: Path) -> dict:
     return {"code": code(notebook), "seconds": round(spent[-1], 1), "cells": cells}
 
 
+def at_speed(new: dict, old: dict) -> dict:
+    """What was measured now, at the speed that the record was measured at: cells that are the same tell it.
+
+    >>> at_speed({"seconds": 9.0, "cells": {"a": 4.0, "c": 2.0}}, {"cells": {"a": 2.0, "b": 3.0}})
+    {'seconds': 4.5, 'cells': {'a': 2.0, 'c': 1.0}}
+    """
+    same = new["cells"].keys() & old.get("cells", {}).keys()
+    speed = sum(old["cells"][cell] for cell in same) / sum(new["cells"][cell] for cell in same) if same else 1
+    cells = {cell: round(seconds * speed, 1) for cell, seconds in new["cells"].items()}
+    return new | {"seconds": round(new["seconds"] * speed, 1), "cells": cells}
+
+
 def slowest(found: dict[str, dict]) -> list[str]:
     """The cells that cost most, a line of text for each."""
     cells = [(seconds, name, cell) for name, one in found.items() for cell, seconds in one["cells"].items()]
@@ -81,6 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "notebooks", nargs="*", help="their numbers; by default all, side quests and exercises too"
     )
+    parser.add_argument("--again", action="store_true", help="whatever the record says of cells as they were")
     parser.add_argument("--save", type=Path, default=navigation.RECORD, help="where the record is written")
     given = parser.parse_args(arguments)
     try:
@@ -93,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
     found = old.get("notebooks", {}) if given.notebooks else {}
     given.save.parent.mkdir(parents=True, exist_ok=True)
     for path in paths:  # what is measured stays, whatever comes next
-        found[path.stem] = measured(path)
+        found[path.stem] = at_speed(measured(path), {} if given.again else found.get(path.stem, {}))
         print(f"{found[path.stem]['seconds']:5.1f} s  {path.stem}", flush=True)
         date = datetime.now(UTC).date().isoformat()
         record = {**head(), "date": date, "notebooks": dict(sorted(found.items()))}
