@@ -336,7 +336,7 @@ function strip(app, parent) {
 }
 
 export const scaling = {
-  title: speak`Scaled RoPE: dials in a longer text`, question: speak`In a text four times as long: which angles are new?`,
+  title: speak`Scaled RoPE: dials in a longer text`, question: speak`In a longer text, which angles are new?`,
   smooth: ["times", "s"], drawn: ["method", "view", "pair"],
   sizes: { pair: (p, { models }) => models[p.model][0] / 2 },
   plays: { grow: speak`the text grows` },
