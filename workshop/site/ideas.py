@@ -91,8 +91,15 @@ def _map(
                 inside += word(
                     x + side / 2 - 0.5, y + side / 2, said(i, j), ' class="mid ink" font-size="11"'
                 )
-        inside += word(LEFT - 7, TOP + side * (i + 0.5), rows[i], ' class="end"')
-        inside += word(LEFT + side * (i + 0.5), TOP + SIDE + 14, columns[i], ' class="mid"')
+    return inside + _names(rows, columns, named)
+
+
+def _names(rows: Sequence[str], columns: Sequence[str], named: tuple[str, str]) -> str:
+    """Names of rows and columns at a square plot, and what both are."""
+    side, inside = SIDE / len(rows), ""
+    for i, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        inside += word(LEFT - 7, TOP + side * (i + 0.5), row, ' class="end"')
+        inside += word(LEFT + side * (i + 0.5), TOP + SIDE + 14, column, ' class="mid"')
     x = 9 if max(map(len, rows)) < 3 else 9 - ROOM
     inside += word(LEFT + SIDE / 2, TOP + SIDE + 31, named[1], ' class="mid"')
     return inside + word(-TOP - SIDE / 2, x, named[0], ' class="mid" transform="rotate(-90)"')
@@ -154,17 +161,13 @@ def two_axes() -> Idea:
         for pair, kind in ((0, "row"), (slow, "column")):
             c, s = 14 * float(cos[n, pair]), 14 * float(sin[n, pair])
             hands += f'<path d="M{x:.4g} {y:.4g}l{c:.3g} {-s:.3g}" class="hand {kind}"/>'
-    for n in range(M):
-        hands += word(LEFT - 7, TOP + side * (n + 0.5), str(n), ' class="end"')
-        hands += word(LEFT + side * (n + 0.5), TOP + SIDE + 14, str(n), ' class="mid"')
-    hands += word(LEFT + SIDE / 2, TOP + SIDE + 31, "column", ' class="mid"')
-    hands += word(-TOP - SIDE / 2, 9, "row", ' class="mid" transform="rotate(-90)"')
+    numbers = [str(n) for n in range(M)]
+    hands += _names(numbers, numbers, ("row", "column"))
     for y, kind in ((TOP + 18, "row"), (TOP + 40, "column")):
         hands += f'<path d="M{LEFT + SIDE + 13} {y}h11" class="hand {kind}"/>'
         hands += word(LEFT + SIDE + 30, y, kind, ' class="ink"')
     x = torch.ones(1, 1, M * M, 16)
     z = scores(x, x, encoding, p, p)[0, 0, MARKED[0] * M + MARKED[1]].unflatten(0, (M, M))
-    numbers = [str(n) for n in range(M)]
     near = _map(z, numbers, numbers, ("row", "column"), said=lambda i, j: signed(float(z[i, j]), ".1f"))
     return Idea(
         {

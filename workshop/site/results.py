@@ -357,11 +357,9 @@ def listing(slug: str) -> str:
 
 def totals(claims: list[Claim]) -> str:
     """How many verdicts there are of each kind, as one bar, and what each of them means."""
-    counts = Counter(claim.verdict for claim in claims)
     rows = "".join(
-        f'<div data-sign="{sign}" style="--n:{counts[name]}"><dt>{sign} {of(counts[name], name)}</dt>'
-        f"<dd>{SHORT[name]}</dd></div>"
-        for name, sign in verdicts.SIGNS.items()
+        f'<div data-sign="{sign}" style="--n:{n}"><dt>{sign} {of(n, name)}</dt><dd>{SHORT[name]}</dd></div>'
+        for name, sign, n in tally(claims)
     )
     return (
         f'<div class="course-totals"><p><b>{len(claims)} claims</b> in {len(records())} records. '
@@ -370,24 +368,24 @@ def totals(claims: list[Claim]) -> str:
     )
 
 
+def tally(claims: list[Claim]) -> list[tuple[str, str, int]]:
+    """Each verdict that a claim has, its sign, and how many have it."""
+    counts = Counter(claim.verdict for claim in claims)
+    return [(name, sign, counts[name]) for name, sign in verdicts.SIGNS.items() if counts[name]]
+
+
 def parts(claims: list[Claim]) -> str:
     """How many claims have each verdict, as lengths."""
-    counts = Counter(claim.verdict for claim in claims)
-    drawn = (
-        f'<i data-sign="{sign}" style="--n:{counts[name]}"></i>'
-        for name, sign in verdicts.SIGNS.items()
-        if counts[name]
-    )
+    drawn = (f'<i data-sign="{sign}" style="--n:{n}"></i>' for _name, sign, n in tally(claims))
     return f'<span class="parts" aria-hidden="true">{"".join(drawn)}</span>'
 
 
 def bar(claims: list[Claim], words: bool = False) -> str:
     """How many claims have each verdict; ``words``: in words, too."""
-    counts, shown = Counter(claim.verdict for claim in claims), ""
-    for name, sign in verdicts.SIGNS.items():
-        if n := counts[name]:
-            said = of(n, name)
-            shown += f'<i data-sign="{sign}" title="{said}">{sign} {said if words else n}</i>'
+    shown = ""
+    for name, sign, n in tally(claims):
+        said = of(n, name)
+        shown += f'<i data-sign="{sign}" title="{said}">{sign} {said if words else n}</i>'
     return f'<span class="bar{" words" * words}">{shown}</span>'
 
 

@@ -234,10 +234,11 @@ function build(app, stage) {
 /** At both ends of a narrow picture the ribbon fades: it goes on there. */
 function fade(pic, W, bottom) {
   const defs = svg(pic, "defs"), id = `lv${Math.random().toString(36).slice(2)}`;
-  const shade_ = svg(defs, "linearGradient", { id });
-  for (const [offset, opacity] of [[0, 1], [1, 0]]) svg(shade_, "stop", { offset, "stop-color": "var(--paper)", "stop-opacity": opacity });
-  const end = transform => svg(pic, "rect", { width: 18, y: 14, height: bottom - 14, fill: `url(#${id})`, transform, still: 1 });
-  return [end("translate(24 0)"), end(`translate(${W} 0) scale(-1 1)`)];
+  const gradient = svg(defs, "linearGradient", { id });
+  for (const [offset, opacity] of [[0, 1], [1, 0]]) svg(gradient, "stop", { offset, "stop-color": "var(--paper)", "stop-opacity": opacity });
+  for (const transform of ["translate(24 0)", `translate(${W} 0) scale(-1 1)`]) {
+    svg(pic, "rect", { width: 18, y: 14, height: bottom - 14, fill: `url(#${id})`, transform, still: 1 });
+  }
 }
 /** The handle of the number that is read: it goes up and down, by hand or by keys. */
 function handle(app, pic, paint, height, data) {
