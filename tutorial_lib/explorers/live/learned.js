@@ -252,9 +252,10 @@ function lanes(app, parent, t, narrow) {
       : speak`row ${i}: norm ${norm}, cosine with p ${own}`;
   });
   const stems = TWO.map(([colour], k) => pen.line({ stroke: `--${colour}`, sw: 2, y1: app.small ? boxes[0][0] : rails[1 - k], y2: k ? bottom : boxes[0][1], still: 1 }));
-  titles.forEach((text, i) => pen.text({ x: narrow ? 0 : left, y: boxes[i][0] - (narrow ? 17 : 10), vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
+  const over = narrow ? 14 : 10; // on a phone names stand above the axis, midway between two numbers
+  titles.forEach((text, i) => pen.text({ x: narrow ? 0 : left, y: boxes[i][0] - over, vc: 1, fill: "--ink", fw: 700, fs: 12.5, halo: 1, still: 1 }, text));
   const spots = ["mix", "q", "q"].slice(0, high.length).map(colour => pen.circle({ r: 5.5, fill: `--${colour}`, rim: 1, still: 1 }));
-  const values = ["mix", "q", "q"].slice(0, high.length).map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - 10, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
+  const values = ["mix", "q", "q"].slice(0, high.length).map((colour, i) => pen.text({ x: W - 20, y: boxes[i][0] - over, vc: 1, ta: "end", fill: `--${colour}`, fw: 700, halo: 1, still: 1 }));
   const grips = TWO.map(([colour, name, letter], k) => {
     const y = rails[1 - k], rail = pen.g();
     svg(rail, "rect", { x: x(0) - 9, width: x(n - 1) - x(0) + 18, y: y - 15, height: 30, fill: "#0000", style: "cursor:pointer" });
