@@ -453,19 +453,32 @@ def amounts(found: re.Match) -> str:
     return re.sub(r"<t[hd]\b", lambda cell: cell[0] + next(place), found[0])
 
 
-SAID = re.compile(
-    r'(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>\s*'
-    r"<pre>(?:<span></span>)?)([^<]*)(?=</pre>)"
+LINES = re.compile(
+    r'(?s)(<div class="output (?:stream|text_plain)\b[^>]*>\s*<div class="highlight[^>]*>\s*)?'
+    r"<pre>(?:<span></span>)?((?:(?!</?pre>|<span style).)*)</pre>"
 )
+"""What is typed or printed, and whether it was printed."""
 
 
 def hung(found: re.Match) -> str:
-    """What was printed, where a phone breaks it: its lines."""
+    """What a phone has to break, in lines that go on below their own beginning.
+
+    >>> code = '<pre><span></span><span class="k">def</span> f():\\n    {}\\n</pre>'
+    >>> LINES.sub(hung, code.format("x" * PHONE)).split("\\n")[1][:30]
+    '</span><span style="--in:4ch">'
+    >>> LINES.sub(hung, code.format("pass")) == code.format("pass")
+    True
+    """
     lines = found[2].splitlines(keepends=True)
-    if max(map(len, lines), default=0) <= PHONE:
+    words = [html.unescape(re.sub("<[^>]*>", "", line)).rstrip() for line in lines]
+    if max(map(len, words), default=0) <= PHONE:
         return found[0]
-    lines = (f'<span style="--in:0ch">{OPTION.sub(KEPT, line)}</span>' for line in lines)
-    return found[1] + "".join(lines)
+    depths = (0 if found[1] else len(word) - len(word.lstrip()) for word in words)
+    made = (
+        f'<span style="--in:{depth}ch">{OPTION.sub(KEPT, line) if found[1] else line}</span>'
+        for line, depth in zip(lines, depths, strict=True)
+    )
+    return f"{found[1] or ''}<pre><span></span>{''.join(made)}</pre>"
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
@@ -549,7 +562,7 @@ def lighten(site: Path) -> None:
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):
             mended = HALF.sub(half, ENDING.sub(KEPT, LAST.sub(KEPT, mended)))
-        mended = SAID.sub(hung, mended)
+        mended = LINES.sub(hung, mended)
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":

@@ -393,19 +393,6 @@ def front_end(app):
     app.config.html_static_path.append(str(folder))
 
 
-def hanging(code: str) -> str:
-    """Code whose lines know how far they are moved in: on a phone, where they are broken, they stay there.
-
-    >>> hanging('<span class="k">def</span> f():\\n    pass\\n').split("\\n")[1]
-    '</span><span class="line" style="--in:4ch">    pass'
-    """
-    lines = (
-        f'<span class="line" style="--in:{len(line) - len(line.lstrip())}ch">{line}\n</span>'
-        for line in (re.sub("^(<span[^>]*>)( +)", r"\2\1", line) for line in code.splitlines())
-    )
-    return "".join(lines)
-
-
 def in_steps(words: str) -> str:
     """What is to be done in an exercise, as a list: write, check, ask for a hint."""
     write, checked, wrong, hint, model, panel = re.findall(r".+?(?:[.](?= |$)|。)", words, re.S)
@@ -434,7 +421,6 @@ def exercise(body: str, picture: str, notebook: str) -> str:
     ways = f'<a href="{notebook}" download>{_("Download the notebook")}</a> '
     ways += f"<span>{_('You write your answers in it; this page is for reading.')}</span>"
     start = start.replace("<p>", f"<p>{picture}", 1)
-    rest = re.sub("(?<=<pre><span></span>).*?(?=</pre>)", lambda code: hanging(code[0]), rest, flags=re.S)
     how = r"<p>((?:(?!</p>).)*check\.model_answer.*?)</p>"
     rest = re.sub(how, lambda found: in_steps(found[1]), rest, count=1, flags=re.S)
     return f'{start}<p class="course-open">{ways}</p><ol class="course-asked">{listed}</ol>{rest}'
