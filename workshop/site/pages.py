@@ -421,8 +421,15 @@ def exercise(body: str, picture: str, notebook: str) -> str:
     ways = f'<a href="{notebook}" download>{_("Download the notebook")}</a> '
     ways += f"<span>{_('You write your answers in it; this page is for reading.')}</span>"
     start = start.replace("<p>", f"<p>{picture}", 1)
-    how = r"<p>((?:(?!</p>).)*check\.model_answer.*?)</p>"
-    rest = re.sub(how, lambda found: in_steps(found[1]), rest, count=1, flags=re.S)
+    start = re.sub(r"<h1>([^<]*?\d\d) · ", r'<p class="course-quest">\1</p><h1>', start, count=1)
+    how = r"<h2>([^<]*)(?:(?!</h2>).)*</h2>\n<p>((?:(?!</p>).)*check\.model_answer.*?)</p>"
+    rest = re.sub(
+        how,
+        lambda found: f"<details><summary>{found[1]}</summary>{in_steps(found[2])}</details>",
+        rest,
+        count=1,
+        flags=re.S,
+    )
     return f'{start}<p class="course-open">{ways}</p><ol class="course-asked">{listed}</ol>{rest}'
 
 
