@@ -103,7 +103,7 @@ def test_a_coded_question_of_their_own_and_what_was_handed_in_before(course, tmp
     notebook = nbformat.read(path, as_version=4)
     notebook.cells += own_cells()
     nbformat.write(notebook, path)
-    (release,) = re.findall(r"```sh\n +(.*)\n", re.split("^## ", PAGE, flags=re.M)[4])
+    (release,) = re.findall(r"```sh\n +(.*)\n", re.split("^## ", PAGE, flags=re.M)[3])
     run(release)
     released = nbformat.read(folder / "exercises" / NAME / path.name, as_version=4)
     assert any(cell.source == CHECK for cell in released.cells) and "x[-2:]" not in str(released)
