@@ -45,7 +45,8 @@ function looks({ i, ...p }, data) {
   const e = range(p.tokens).map(j => Math.exp(value(j - i, p, data))), sum = e.reduce((a, b) => a + b);
   return e.map(v => v / sum);
 }
-const names = p => [p.method === "ALiBi" ? speak`slopes` : speak`table`, "[H, N, N]", speak`line`];
+const names = p => [p.method === "ALiBi" ? speak`slopes` : speak`table`, speak`all pairs`, speak`one line`];
+const unit = n => (n < 1e3 ? `${n} B` : `${+(n / (n < 1e6 ? 1e3 : 1e6)).toPrecision(3)} ${n < 1e6 ? "kB" : "MB"}`);
 const sideOf = (i, j) => (i === j ? speak`the token itself` : j < i ? speak`past` : speak`future`);
 
 export function scene(p, data) {
@@ -60,7 +61,7 @@ export function scene(p, data) {
     ? speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}`
     : speak`keys of the past get ${at(1 - tokens)} to ${at(-1)}, those of the future ${at(1)} to ${at(tokens - 1)}, each the numbers learned for the other`;
   return { views: { bias: all.map(row => all.map(column => line[column - row + tokens - 1])), beside },
-    result: speak`${2 * tokens - 1} offsets share ${new Set(line).size} numbers; the key ${j === i ? speak`at the query's own place` : j < i ? speak`${i - j} before the query` : speak`${j - i} after the query`} gets ${(100 * weights[j]).toFixed(0)} % of its attention by them alone.`,
+    result: view === "memory" ? speak`${tokens} tokens: ${list(names(p).map((name, n) => `${name} ${unit(bytes[n])}`))}.` : speak`${2 * tokens - 1} offsets share ${new Set(line).size} numbers; the key ${j === i ? speak`at the query's own place` : j < i ? speak`${i - j} before the query` : speak`${j - i} after the query`} gets ${(100 * weights[j]).toFixed(0)} % of its attention by them alone.`,
     readouts: { bias: `i = ${i}, j = ${j} (${sideOf(i, j)}): ${found}` },
     description: speak`${named("method", method, data)}, ${tokens} tokens${sizes[method] ?? ""}, read at ${sign}: ${told}; the ${
       2 * tokens - 1} offsets have ${new Set(line).size} different numbers; marked is i = ${i}, j = ${j}: ${
@@ -84,7 +85,8 @@ function build(app, stage) {
   // on a slide the ribbon begins at the left, and no words stand there: all else gets larger
   const x0 = narrow ? 74 : app.small ? side - c + 34 : (W - side) / 2, half = app.small ? 22 : 46, zero = half + (app.small ? 14 : 24), ribbon = zero + half + 7;
   const thick = clamp(c, 12, 24), low = app.small ? 5 : 0, top = ribbon + thick + 38, bottom = top + side, under = bottom + 46 - low;
-  const H = narrow ? under + 340 : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
+  const lean = narrow && p.view === "memory" ? 130 : 0; // no room for how a number is found
+  const H = narrow ? under + 340 - lean : under, percent = (part, of) => `${(100 * part / of).toFixed(3)}%`;
   const cells = html(parent, "canvas", { width: N, height: N, "aria-hidden": "true", style: `position:absolute;left:${percent(x0, W)};top:${
     percent(top, H)};width:${percent(side, W)};height:${percent(side, H)};image-rendering:pixelated` });
   const [pic, pen] = canvas(parent, W, H, speak`The ribbon of offsets, and the matrix that it writes`, { style: `position:relative${app.small ? ";font-size:15px" : ""}` });
@@ -174,10 +176,10 @@ function build(app, stage) {
   slide(app, grips[1], "j", to => cell(to)[1]);
 
   // -- how the number is found, what it costs --
-  const lines = range(app.small ? 0 : 5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25 + 7 * (n > 2) + 5 * (n > 3), fs: n === 3 ? 22 : 15,
+  const lines = range(app.small || lean ? 0 : 5).map(n => pen.text({ x: 0, y: (narrow ? under + 14 : top + 34) + n * 25 + 7 * (n > 2) + 5 * (n > 3), fs: n === 3 ? 22 : 15,
     fw: n === 3 ? 700 : 400, fill: n === 3 ? "--mix" : "--ink" }));
   const left = narrow ? 46 : x0 + side + 70, price = (p.view === "memory" ? bytes : attention)(app, pic, left, narrow ? W - (p.view === "memory" ? 72 : 42) : app.small && p.view !== "memory" ? W - 34 : W - 78,
-    narrow ? under + 178 : top + 40, narrow ? H - 38 : bottom - 8);
+    narrow ? under + 178 - lean : top + 40, narrow ? H - 38 : bottom - 8);
   const g = cells.getContext("2d"), image = g.createImageData(N, N);
   const ride = (text, x) => set(text, { x, display: x < 52 || x > W - 12 ? "none" : "inline" });
   let drawn = "", old;
