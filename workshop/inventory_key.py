@@ -15,7 +15,9 @@ from . import ROOT, coverage
 PAGE = ROOT / "docs" / "instructor" / "inventory.md"
 HEAD = """# The concept inventory, with its key
 
-**For teachers: this page holds the answers.** The {count} questions are asked twice, in
+**For teachers: this page holds the answers.**
+
+The {count} questions are asked twice, in
 [notebook 00]({first}#What-do-you-believe-now?) and in [notebook 09]({last}#What-do-you-believe-now?). The
 notebooks show the choices in this order, without letters. The right one has a ✓. Below each wrong one
 stand the *belief* that leads to it, and the reason that students read after the course.

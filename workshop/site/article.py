@@ -20,7 +20,7 @@ from tutorial_lib.language import _
 CALLS = {
     "question": r"(?:lesson\.(?:predict|concept_check|warm_up|inventory)|museum\.(?:visit|gallery))\(",
     "turn": r"lesson\.your_turn\(",
-    "check": r"check\.\w+\(",
+    "check": r"(?:check\.\w+|lesson\.progress)\(",
 }
 
 WORTH = re.compile(r"^(## \S+ · .*\S) ?[(（]([^()（）]*\d[^()（）]*)[)）]$", re.M)
@@ -38,7 +38,7 @@ def part(cell: dict) -> str:
     - ``tools``, more than three imports, and ``conditions``: what the lesson, or its claims, need; folded
       below what their first line calls them.
     - ``turn``: a blank, or what is to be repaired. ``check``: a call that judges what stands there, in an
-      exercise.
+      exercise, or tells what the reader has done.
     - ``code``: to be read as it stands, but for lines at its end that draw (:func:`apart`).
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
@@ -161,12 +161,12 @@ def checked(source: str) -> str:
     """What a page says where a notebook has the check of an answer; nothing of its progress."""
     if "check.progress(" in source:
         return ""
-    in_words = "check.model_answer(" in source
-    says = (
-        _("In the notebook: a model answer to compare with")
-        if in_words
-        else _("The notebook checks this cell.")
-    )
+    if "check.model_answer(" in source:
+        says = _("In the notebook: a model answer to compare with")
+    elif "lesson.progress(" in source:
+        says = _("In the notebook: a table of what you have done")
+    else:
+        says = _("The notebook checks this cell.")
     return f'<p class="course-note">{says}</p>'
 
 
