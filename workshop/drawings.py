@@ -544,7 +544,10 @@ def _curves(
 def _bars(
     bars: list[list[str]], room: float, unit: str = "", most: float = 0, mark: list | None = None, **_
 ) -> tuple[str, float, float]:
-    """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one."""
+    """Bars with their names before and their numbers behind; a range is a thin line, a mark a dashed one.
+
+    A number that the mark would cross stands in its bar.
+    """
 
     def value(text):
         return 0.0 if text == "?" else float(re.sub(r"[^\d.-]", "", text.replace("−", "-")))
@@ -588,6 +591,11 @@ def _bars(
             low, far = (x[end] for end in ends)
             out.append(f'<path class="range" d="M{low:.0f} {y:.0f}H{far:.0f}M{low:.0f} {y - 9:.0f}v18'
                        f'M{far:.0f} {y - 9:.0f}v18"/>')  # fmt: skip
+        if mark and far < x[mark[0]] < far + 18 + _long(number, 32):
+            shade = "ink" if role == " off" else "page"
+            inside = _text(far - 14, y, number, "", 32, "end")
+            out.append(inside.replace("<text", f'<text style="fill:var(--{shade});stroke:none"', 1))
+            continue
         out.append(_text(max(far, left) + 14, y, number, role, 32, "start"))
     if mark:
         at = x[mark[0]]
