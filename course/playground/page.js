@@ -464,7 +464,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     say(guess, off.length ? speak`Your guesses were off by ${percent(off.reduce((a, b) => a + b) / off.length)} on average. One run is one draw: try another seed before you trust it.`
       : done ? speak`One run is one draw: try another seed before you trust it. Point at a cell of a map to see what its score is made of.`
       : begun ? speak`A map shows where each token looks: its row is the query, a column is a key. The bars count right answers; the dashed line is where training ends.`
-      : speak`Guess first: how many answers will be right at ${settings.L * settings.ask} tokens, when training had ${settings.L}? Drag each lane’s last bar, then start.`);
+      : speak`Guess first: how many answers will be right at ${settings.L * settings.ask} tokens, when training had ${settings.L}? Drag each lane’s ring, then start.`);
   }
   function go() {
     if (lanes.filter(lane => !lane.broken).every(lane => lane.done)) reset();
