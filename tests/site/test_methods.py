@@ -169,13 +169,30 @@ def test_no_formula_is_lost_where_a_block_is_broken_into_lines(name):
     page = methods.METHODS[name]
     said = methods.equation(page)
     found = methods.equations(page)[0]
-    assert said.count("```{eval-rst}") == sum(bool(words) for _block, words in found) * (not page.formula)
+    worded = sum(bool(words) for _block, words in found) * (not page.formula)
+    assert said.count("```{eval-rst}") == worded + bool(page.where)
     for block, words in found:
         lines = methods.in_lines(block)
         assert signs("".join(lines)) == signs(block)
         assert all(line.count("{") == line.count("}") for line in lines)
         assert page.formula or words[-6:] in said
         assert not words.endswith("**:")
+
+
+GREEK = "alpha α beta β gamma γ delta δ zeta ζ theta θ lambda λ mu μ sigma σ tau τ psi ψ omega ω".split()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_letter_of_the_first_equation_is_named_in_words(name):
+    page = methods.METHODS[name]
+    first, words = re.match(r"(.*?)(```\{eval-rst\}.*)", methods.equation(page), re.S).groups()
+    first = re.sub(r"\\(?:mathrm|text|begin|end|mathbb|hspace)\{[^}]*\}|\[.5em\]|\{math\}|PE", "", first)
+    for command, letter in zip(GREEK[::2], GREEK[1::2], strict=True):
+        first = re.sub(rf"\\{command}(?![a-z])", letter, first)
+    letters = set(re.findall(r"[^\W\d_]", re.sub(r"\\[a-zA-Z]+|<.*?>", "", first)))
+    words = re.sub(r"```\{math\}.*?```", "", words, flags=re.S).replace("Ã", "A")
+    missing = {its for its in letters if not re.search(rf"(?<![^\W\d_]){its}(?![^\W\d_])", words)}
+    assert not missing, missing
 
 
 def test_an_interval_is_drawn_only_with_the_verdict_that_it_gives():
@@ -358,7 +375,10 @@ def test_from_where_a_page_says_all_distances_are_one(name):
     page = methods.METHODS[name]
     heads = methods.to_see(page)[:, -1, ::-1]
     far = [min(k for k in range(methods.LENGTH) if np.ptp(head[k:]) < 1e-5) for head in heads]
-    assert set(far) == {int(re.search(r"[Ff]rom (\d+) back", page.see)[1])}
+    said = (
+        re.search(r"(\d+)\)$", page.make) if name == "deberta" else re.search(r"[Ff]rom (\d+) back", page.see)
+    )
+    assert set(far) == {int(said[1])}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -385,6 +405,7 @@ def test_an_idea_has_a_finding_and_says_what_it_shows(name):
 
 def test_ideas_show_what_the_equations_say():
     """Worked out here by hand: offsets of a window, sentences counted back, what gates keep, four fusions."""
+    ideas = methods.ideas.IDEAS
     window, table = methods.ideas.swin().panels.values()
     assert re.findall('font-size="11">([^<]+)<', window)[:2] == ["−2 −3", "−2 −2"]
     assert table.count('class="colour"') == (2 * methods.ideas.M - 1) ** 2
@@ -406,11 +427,29 @@ def test_ideas_show_what_the_equations_say():
     assert len(others) == 2 and all(np.allclose(first, its, atol=0.2) for its in others), "one at any length"
     curves = [*methods.ideas.query_bias().panels.values()][1]
     assert curves.count('class="colour"') < 3 * 32, "nothing is added from there"
+    asked, told = (
+        re.findall(r'height="([^"]+)" class="colour"', its) for its in ideas["shaw"]().panels.values()
+    )
+    assert [len(set(its[12:])) for its in (asked[:21], asked[21:])] == [1, 1], "from 12 back, all are one"
+    assert len(set(told)) == 12 == len(told[:12]) and len(set(told[11:])) == 1
+    row, column = (
+        np.array(re.findall(r'"colour" opacity="([^"]+)"', its), float).reshape(8, 8)
+        for its in ideas["deberta"]().panels.values()
+    )
+    assert [*zip(*np.nonzero(row > 0.5), strict=True)] == [(1, 0), (4, 3), (7, 6)], (
+        "a noun, and the word before"
+    )
+    assert set(np.nonzero(column > 0.1)[1]) == {2} and column[2, 2] == column.max(), "one key"
+    level, fading = (
+        np.array(re.findall(r",([\d.]+)", re.search('points="(.*?)"', its)[1]), float)
+        for its in ideas["xpos"]().panels.values()
+    )
+    assert np.ptp(level[100:]) > 0.99 * np.ptp(level) and np.ptp(fading[100:]) < 0.2 * np.ptp(fading)
 
 
 def test_names_of_lines_have_a_gap_and_each_line_has_one():
     for name in ("kerple", "sandwich", "nope"):
-        drawn = methods.picture(name)
+        drawn = methods.picture(name).rpartition("<svg")[2]
         at = sorted(float(y) for y in re.findall(r'y="([^"]+)">head', drawn))
         assert len(at) == drawn.count("<polyline") == methods.HEADS
         assert min(b - a for a, b in zip(at, at[1:], strict=False)) > 16

@@ -127,9 +127,13 @@ METHODS = [
         lesson="07_alibi",
         title="ALiBi: attention with linear biases",
         says=(
-            "A key loses a fixed amount for each token that it lies further back, steeply in "
-            "some heads and gently in others. Nothing is learned, and a model trained on "
-            "short texts does no worse on long ones; it hardly uses what is far away, though."
+            "A key loses a fixed amount for each token that it lies further back, steeply in some "
+            "heads and gently in others. Texts may be longer than in training; far words hardly "
+            "count."
+        ),
+        where=(
+            "q_i is the query at place i, K has the keys up to it, d is the width of a head; m_h "
+            "is the slope of head h."
         ),
         words=("alibi",),
         code=(slopes, _slopes, ALiBi.of, _per_head),

@@ -151,9 +151,11 @@ METHODS = [
         page="two-axes",
         title="Two axes and more: positions in images and video",
         says=(
-            "A patch of an image has a row and a column. Each axis can have channels of its "
-            "own, as in axial RoPE and sinusoids for images; the grid can be read row by row "
-            "with an encoding for texts; and M-RoPE deals the pairs to time, row and column."
+            "A patch of an image has a row and a column, and each axis gets channels of its own. "
+            "For video, M-RoPE deals the pairs to time, row and column."
+        ),
+        where=(
+            "PE_r and PE_c are the sinusoids of row r and column c, side by side; d is the width of both."
         ),
         words=("axial", "axes", "image", "mrope", "m-rope", "2d"),
         code=(Sinusoidal2D.vectors, AxialFrequencies.cos_sin),

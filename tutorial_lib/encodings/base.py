@@ -423,10 +423,10 @@ METHODS = [
         title="NoPE: no positions at all",
         says=(
             "A decoder finds out some order without any positional encoding, because its mask "
-            "lets each token see one key more than the last. An encoder without positions "
-            "reads a bag of words. Several released models leave positions away in some of "
-            "their layers."
+            "lets each token see one key more than the last. An encoder without positions reads a "
+            "bag of words."
         ),
+        where=("q_i is a query, k_j a key that it may see, d the width of a head: no position occurs."),
         words=("nope", "none"),
         code=(PositionalEncoding.rotate, PositionalEncoding.bias),
         make="NoPosition()",

@@ -82,9 +82,13 @@ METHODS = [
         lesson="10_frontier",
         title="CoPE: positions that count what matters",
         says=(
-            "A query does not count tokens but the keys that matter to it, by a gate between "
-            "0 and 1 for each. With all gates open that is a relative position; with gates "
-            "that open at full stops it is a number of sentences."
+            "A query does not count tokens but the keys that matter to it, by a gate between 0 "
+            "and 1 for each. With gates that open at full stops, it counts sentences."
+        ),
+        where=(
+            "q_i and k_j are query and key. g_ij is the gate, which σ keeps between 0 and 1; "
+            "p_ij, the sum of all gates l from key to query, is the position, e[p] a learned "
+            "vector for it, and a_ij the weight."
         ),
         words=("cope", "contextual"),
         code=(CoPE.counts, CoPE.content_bias),

@@ -130,14 +130,19 @@ METHODS = [
         lesson="deeper/05_evidence",
         title="DeBERTa: disentangled attention",
         says=(
-            "Two terms are added to the product of the contents: what the query thinks of a "
-            "distance, and what the key thinks of it. Both look their vectors up in one table "
-            "of clipped, or logarithmic, distances."
+            "A score gets two more terms: what the query thinks of the distance, and what the key "
+            "thinks of it. Both read one table of distances."
+        ),
+        where=(
+            "Q^c and K^c are queries and keys of the words, Q^r and K^r those of the distances, "
+            "which the matrices W_{q,r} and W_{k,r} make of a learned table P. Ã_ij is the score of "
+            "query i and key j; δ(i, j) is the row of the table for them, and k the distance from "
+            "where all are one."
         ),
         words=("deberta", "disentangled"),
         code=(DeBERTa.content_bias,),
         make="DeBERTa(4, 16, 12)",
-        see="From 12 back, all distances are one.",
+        see="One term follows the query along its row, the other the key down its column.",
         year=2020,
         arxiv="2006.03654",
         papers=("DeBERTa",),

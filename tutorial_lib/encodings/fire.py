@@ -73,9 +73,11 @@ METHODS = [
         lesson="deeper/07_relatives",
         title="FIRE: distance as a share of the text",
         says=(
-            "A small network turns a distance into a number for each head. It never meets a "
-            "distance that it was not trained on, because it is given the distance divided by "
-            "the position of the query, a number between 0 and 1 at any length."
+            "A small network turns a distance into a number for each head. It is given the "
+            "distance as a share of the text so far, between 0 and 1 at any length."
+        ),
+        where=(
+            "b is added to the score of query i and key j; ψ(x), a logarithm, gives near distances more room."
         ),
         words=("fire",),
         code=(FIRE.bias,),

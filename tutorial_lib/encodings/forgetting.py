@@ -99,9 +99,12 @@ METHODS = [
         lesson="10_frontier",
         title="Forgetting attention: a decay that the text sets",
         says=(
-            "Each token says, by a gate between 0 and 1, how much of what lies behind it is "
-            "kept, and a key fades by every gate between it and the query. With gates that do "
-            "not read the text this is ALiBi."
+            "Each token says, by a gate between 0 and 1, how much of what lies behind it is kept. "
+            "A key fades by every gate between it and the query."
+        ),
+        where=(
+            "f_l is the gate of token x_l: w and b are learned, and σ keeps it between 0 and 1. "
+            "D_ij is added to the score of query q_i and key k_j; d is the width of a head."
         ),
         words=("forgetting", "forget", "gate"),
         code=(Forgetting.log_gates, Forgetting.content_bias),

@@ -120,9 +120,13 @@ METHODS = [
         page="fusion",
         title="Fusion: add, multiply, concatenate, or a matrix",
         says=(
-            "A token vector and a position vector have to become one. Nearly everybody adds "
-            "them; they can also be multiplied, put side by side, or joined by a matrix for "
-            "each position."
+            "A token vector and a position vector have to become one. Nearly everybody adds them; "
+            "one can also multiply, concatenate, or give each position a matrix."
+        ),
+        where=(
+            "e is the vector of a token, p that of its position, and W_p a matrix of its "
+            "position; h is what the first layer gets. ⊙ multiplies number by number, and [e; p] "
+            "puts both side by side."
         ),
         words=("fusion", "add", "multiply", "concatenate"),
         code=(Add.embed, Multiply.embed, Concatenate.embed, PositionMatrix.embed),
@@ -133,8 +137,8 @@ METHODS = [
             r"\qquad \mathrm{concatenate:}\ h=[e;\,p]\qquad \mathrm{matrix:}\ h=W_p\,e$"
         ),
         source=(
-            "Here e is the vector of a token; p and W belong to its position. Adding, with the scale "
-            "s = √d, is Vaswani et al. 2017, §3.4; the others come from no one paper."
+            "Adding, with the scale s = √d of the width d, is Vaswani et al. 2017, §3.4; the others come "
+            "from no one paper."
         ),
         papers=("Fusion",),
         glossary="additive-fusion",

@@ -221,10 +221,13 @@ METHODS = [
         page="hybrid",
         title="Hybrids: absolute and relative at once",
         says=(
-            "Absolute and relative positions can be combined, and the most popular formula "
-            "for it cancels: a number that is the same for all keys never reaches the "
-            "softmax. What does work is absolute vectors on the input beside a relative bias, "
-            "or the vector of the key."
+            "Absolute and relative positions can be combined, but the most popular formula "
+            "cancels: a number that is the same for all keys changes no weight. Absolute vectors "
+            "on the input do work."
+        ),
+        where=(
+            "Q_i and K_j are the query at i and the key at j, d is their width, e_ij their score; "
+            "PE_i is the vector of place i, r_ij belongs to the distance, and W_o is learned."
         ),
         words=("hybrid", "hybrids"),
         code=(HybridSum.read, HybridSum.bias, KeySide.bias, HybridConcat.bias),
@@ -242,9 +245,13 @@ METHODS = [
         lesson="05_hybrid",
         title="TUPE: positions with queries and keys of their own",
         says=(
-            "Words and places are never multiplied with each other: a position has a query "
-            "and a key of its own, made once for all layers, and their product is added to "
-            "the score, beside a relative bias if you like."
+            "Words and places are never multiplied with each other: a position has a query and a "
+            "key of its own, made once for all layers, and their product is added to the score."
+        ),
+        where=(
+            "α_ij is the score of query i and key j: x_i is the token at place i, p_i the vector "
+            "of that place. W makes queries and keys of tokens, U of places; d is their width, "
+            "and b a relative bias."
         ),
         words=("tupe",),
         code=(TUPE.project, TUPE.bias),

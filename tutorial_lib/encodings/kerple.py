@@ -74,14 +74,17 @@ METHODS = [
         lesson="deeper/07_relatives",
         title="KERPLE: a penalty that bends",
         says=(
-            "A penalty for distance like ALiBi's, but logarithmic, or a power, and with two "
-            "numbers that each head learns. The logarithm falls ever more slowly, so what is "
-            "far away is not lost altogether."
+            "A penalty for distance like ALiBi's, but it bends: each head learns two numbers, and "
+            "with a logarithm what is far away is not lost altogether."
+        ),
+        where=(
+            "b is added to the score of a query at m and a key at n; r_1 says how much a distance "
+            "costs, r_2 how the cost bends."
         ),
         words=("kerple",),
         code=(KERPLE.of, _within),
         make="KERPLE(4)",
-        see="Steep at first, then ever flatter: each head has its own bend.",
+        see="Steep at first, then ever flatter: far words are not lost.",
         year=2022,
         arxiv="2205.09921",
         row=Row(

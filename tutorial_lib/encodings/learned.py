@@ -88,9 +88,12 @@ METHODS = [
         lesson="03_learnable",
         title="Learned position table",
         says=(
-            "Each position owns a row of a table, trained like a word embedding and added to "
-            "the token vectors. It can learn any pattern that the data ask for, and it ends "
-            "at its last row."
+            "Each position owns a row of a table, trained like a word embedding and added to the "
+            "token vectors. It can learn any pattern, and it ends at its last row."
+        ),
+        where=(
+            "e_i is the vector of the token at place i and h_i what the first layer gets. P is "
+            "the table: L_{max} rows of d numbers."
         ),
         words=("learned", "learnable", "table", "embedding"),
         code=(Learned.__init__, Learned._rows, Absolute.embed),

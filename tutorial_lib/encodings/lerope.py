@@ -58,9 +58,12 @@ METHODS = [
         lesson="deeper/10_new_ways",
         title="LeRoPE: frequencies that are learned",
         says=(
-            "RoPE with one learned number for each pair of channels, by which its frequency is "
-            "multiplied. It begins as RoPE, and training moves the hands of the clock to the speeds "
-            "that the task needs."
+            "RoPE with one learned number for each pair of channels: it starts as RoPE, and "
+            "training moves each hand of the clock to the speed that the task needs."
+        ),
+        where=(
+            "θ_t is the angle by which RoPE turns pair t from place to place, θ′_t the learned "
+            "one; e^α is always above 0, and d is the width of a head."
         ),
         words=("lerope", "learned rope", "learned frequencies"),
         code=(LeRoPE.theta, LeRoPE._cos_sin),

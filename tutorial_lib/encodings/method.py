@@ -50,6 +50,7 @@ class Method:
         joins: the page of another method that explains it; then everything below is said there.
         page: the address of its page; by default its first name.
         title, says: on its page: what it is called, and what it does, in two or three sentences.
+        where: what each letter of the first equation means, for who meets it here for the first time.
         words: what people type into a search.
         code: functions and methods that the page shows.
         make: how it is built for 4 heads of 16 channels, as you would write it.
@@ -76,6 +77,7 @@ class Method:
     page: str = ""
     title: str = ""
     says: str = ""
+    where: str = ""
     words: tuple[str, ...] = ()
     code: tuple[Callable[..., Any], ...] = ()
     make: str = ""

@@ -78,14 +78,18 @@ METHODS = [
         lesson="10_frontier",
         title="PoPE: what and where, apart",
         says=(
-            "Each channel of a query or a key becomes a length and an angle. The length says what the "
-            "token is, the angle where it stands, and neither gets in the way of the other, as they do in "
-            "RoPE. Each head also learns which distance each channel likes best."
+            "Each channel of a query or a key becomes a length and an angle. The length says what "
+            "the token is, the angle where it stands; in RoPE the two mix."
+        ),
+        where=(
+            "q_{m,c} is channel c of the query at place m, k_{n,c} that of the key at n, and d "
+            "the number of channels; μ makes any number positive, and θ_c is the speed at which "
+            "channel c turns."
         ),
         words=("pope", "polar"),
         code=(PoPE.__init__, PoPE.rotate),
         make="PoPE(4, 16)",
-        see="What a word is can't shift the distance that a head likes.",
+        see="What a word is no longer moves the distance that a head likes.",
         year=2025,
         arxiv="2509.10534",
         row=Row(

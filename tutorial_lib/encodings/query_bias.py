@@ -85,8 +85,12 @@ METHODS = [
         title="Inkling: a bias that the query chooses",
         says=(
             "A small bank of learned profiles says what a distance is worth, and each query mixes "
-            "them, so one word can look three back and the next at all that is near. Nothing turns, "
-            "and beyond the last entry nothing is added."
+            "them: one word can look three back, the next at all that is near."
+        ),
+        where=(
+            "q_i and k_j are query and key, and d is their width; b_i is what query i adds at "
+            "distance m, and W_r, which is learned, makes of the query how much it takes of each "
+            "profile."
         ),
         words=("inkling", "query bias", "relative logits"),
         code=(QueryBias.by_distance, QueryBias.content_bias),

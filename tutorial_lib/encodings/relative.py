@@ -153,9 +153,13 @@ METHODS = [
         page="relative-bias",
         title="Relative position bias: one number for each offset",
         says=(
-            "A learned number is added to every score, and all pairs at the same distance "
-            "share it. A full table has a number for each offset of the longest text; the "
-            "clipped one treats everything beyond a distance alike, so it has no last row."
+            "A learned number is added to every score, and all pairs at the same distance share "
+            "it. A full table ends at the longest text; the clipped one treats all far distances "
+            "alike."
+        ),
+        where=(
+            "q_i and k_j are the query at place i and the key at j, d is the width of a head, "
+            "e_ij their score; b_h(r) is what head h adds for the offset r."
         ),
         words=("relative", "bias", "clipped"),
         code=(ClippedBias.of, look_up, RelativeBias.dense),

@@ -292,10 +292,13 @@ METHODS = [
         page="rope",
         title="RoPE: rotary position embedding",
         says=(
-            "Queries and keys are cut into pairs of channels, and each pair is turned by an "
-            "angle that grows with the position. Lengths stay as they are, and a score "
-            "depends on the distance of two tokens alone. Nothing is learned and nothing is "
-            "added to the scores, which keeps it friendly to fused attention."
+            "Queries and keys are cut into pairs of channels, and each pair is turned by an angle "
+            "that grows with the position. So a score depends on the distance of two tokens "
+            "alone."
+        ),
+        where=(
+            "q_m is the query at place m, k_n the key at n. R_m turns pair t of the channels by "
+            "the angle m · θ_t; d is the number of channels."
         ),
         words=("rope", "rotary", "rotation", "roformer"),
         code=(plain_theta, Angles.cos_sin, turn_plainly),

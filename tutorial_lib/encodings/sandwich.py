@@ -80,9 +80,12 @@ METHODS = [
         lesson="deeper/07_relatives",
         title="Sandwich: what sinusoids know of a distance",
         says=(
-            "The inner product of two sinusoidal vectors depends on their distance only, and "
-            "falls with it in waves. Sandwich adds just that number to the score, with a "
-            "different strength in each head, and learns nothing."
+            "The product of two sinusoidal vectors depends on their distance alone, and falls "
+            "with it in waves. Sandwich adds that number to the score, and learns nothing."
+        ),
+        where=(
+            "b_h(r) is what head h adds for a query at i and a key at j; p_i is the sinusoidal "
+            r"vector of place i, :math:`\bar d` its width, and ω_t how fast its pair t turns."
         ),
         words=("sandwich",),
         code=(Sandwich.of, Sandwich._compressed),

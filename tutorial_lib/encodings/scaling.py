@@ -156,8 +156,8 @@ class YaRN(Scaling):
     .. math:: \theta'_t = (1 - \gamma)\,\theta_t/s + \gamma\,\theta_t, \qquad
               \sqrt{1/\tau} = 0.1 \ln s + 1
 
-    A pair that turns more than β times within the trained length L stays, one that turns less than
-    α times is interpolated; between them γ is a ramp.
+    A pair that turns more than β = 32 times within the trained length L stays (γ = 1), one that turns less
+    than α = 1 times is interpolated (γ = 0); between them γ is a ramp. Llama 3 has the ramp without τ.
 
     **Paper and released code differ there**:
 
@@ -371,9 +371,13 @@ METHODS = [
         page="position-interpolation",
         title="Position interpolation",
         says=(
-            "To read a text s times as long as the model was trained on, every position is "
-            "divided by s. No angle leaves the range that training knew, but neighbours move "
-            "closer together, so a short tuning has to follow."
+            "To read a text s times as long as those in training, every position is divided by s. "
+            "No angle is new, but neighbours move closer together, so a short tuning has to "
+            "follow."
+        ),
+        where=(
+            "θ_t is the angle by which pair t turns from place to place, θ′_t the same after "
+            "scaling by s; L is the trained length, L′ that of the new text."
         ),
         words=("interpolation", "pi", "linear"),
         code=(PositionInterpolation.theta, plain_theta),
@@ -405,7 +409,12 @@ METHODS = [
         says=(
             "Instead of dividing all angles, the base of RoPE grows. This slows the slowest pairs "
             "by the whole factor, and leaves the fastest, which tell neighbours apart, as they "
-            "are. It works without tuning; dynamic scaling lets the factor follow the length."
+            "are."
+        ),
+        where=(
+            "b is the base of RoPE, 10,000 at first, b′ the larger one; s is how many times as "
+            "long texts may become, d the number of channels, and θ′_t the angle by which pair t "
+            "now turns from place to place."
         ),
         words=("ntk", "base", "dynamic"),
         code=(ntk, NTKAware.theta, DynamicNTK.theta),
@@ -436,10 +445,13 @@ METHODS = [
         page="yarn",
         title="YaRN, Llama 3 and LongRoPE: to each pair what it needs",
         says=(
-            "Pairs that made many turns within the trained length stay as they are, pairs "
-            "that never made one are interpolated, and a ramp joins them. YaRN also sharpens "
-            "the softmax a little; Llama 3 uses the same ramp without that, and LongRoPE "
-            "searches a factor for each pair."
+            "Fast pairs have seen every angle in training and stay as they are; slow pairs are "
+            "slowed down, and a ramp joins them. LongRoPE searches a factor for each pair."
+        ),
+        where=(
+            "θ_t is the angle by which pair t turns from place to place, θ′_t the same after "
+            "scaling; s is how many times as long texts may become. τ is a temperature: queries "
+            "and keys are multiplied by √(1/τ), which sharpens the softmax."
         ),
         words=("yarn", "llama3", "longrope"),
         code=(wavelength_ramp, by_parts, YaRN.theta, YaRN._index_ramp),

@@ -92,14 +92,19 @@ METHODS = [
         lesson="deeper/04_vectors",
         title="Shaw: relative vectors in keys and values",
         says=(
-            "Each clipped distance has two learned vectors: one is added to the keys, so a "
-            "query can ask for a distance, the other to the values, so the output knows how "
-            "far away things came from."
+            "Each distance has two learned vectors. One joins the keys, so a query can ask for a "
+            "distance; the other joins the values, so the output knows the distance."
+        ),
+        where=(
+            "x_i and x_j are the tokens at i and j, W^Q, W^K and W^V make query, key and value of "
+            "them, and d_z is their width; e_ij is a score, α_ij its weight after the softmax, "
+            "z_i the output. w^K and w^V are the learned tables: a row for each offset r, and "
+            "beyond k the same one."
         ),
         words=("shaw",),
         code=(Shaw.clipped, Shaw.content_bias, Shaw.values),
         make="Shaw(16, 12)",
-        see="From 12 back, all distances are one.",
+        see="Keys and values both know how far. From 12 back, all distances are one.",
         year=2018,
         arxiv="1803.02155",
         row=Row(

@@ -100,10 +100,11 @@ METHODS = [
         lesson="02_sinusoidal",
         title="Sinusoidal positions",
         says=(
-            "Every position gets a vector of sines and cosines, a clock with fast and slow "
-            "hands, which is added to the token vectors before the first layer. A shift by "
-            "any distance is one fixed rotation of that vector, and nothing is learned."
+            "Every position gets a vector of sines and cosines, a clock with fast and slow hands, "
+            "which is added to the token vectors. Nothing is learned, and a shift is one fixed "
+            "rotation."
         ),
+        where=("p is a position, d the width of its vector, and ω_t how fast its pair t turns."),
         words=("sinusoidal", "sinusoid", "sine"),
         code=(frequencies, sinusoidal),
         make="Sinusoidal(64)",

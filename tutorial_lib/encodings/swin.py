@@ -137,9 +137,12 @@ METHODS = [
         lesson="deeper/04_axes",
         title="Swin: a bias for two axes",
         says=(
-            "Inside a window of an image the offset has two parts, rows and columns, and each "
-            "pair of them has a learned number for each head. It is a relative bias with a "
-            "table of two dimensions."
+            "Inside a window of an image an offset has two parts, rows and columns, and each pair "
+            "of them has a learned number for each head."
+        ),
+        where=(
+            "Q, K and V are the queries, keys and values of a window, d is the width of a head, "
+            "and B is the bias."
         ),
         words=("swin",),
         code=(window_index, SwinBias.of),

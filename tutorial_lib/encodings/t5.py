@@ -117,9 +117,11 @@ METHODS = [
         lesson="04_relative",
         title="T5 bias: buckets of distance",
         says=(
-            "One learned number for each head and bucket is added to the score. Near offsets "
-            "have buckets of their own, far ones share wider and wider buckets, and "
-            "everything beyond 128 tokens falls into the last."
+            "One learned number for each head and bucket is added to the score. Near offsets have "
+            "buckets of their own, far ones share wider and wider buckets."
+        ),
+        where=(
+            "e_ij is the score of query q_i and key k_j, and b_h a learned number for each bucket of head h."
         ),
         words=("t5", "bucket", "buckets"),
         code=(bucket, T5Bias.of),

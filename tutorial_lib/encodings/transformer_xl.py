@@ -117,9 +117,11 @@ METHODS = [
         lesson="deeper/04_memory",
         title="Transformer-XL: relative scores and a memory",
         says=(
-            "The score is taken apart into four terms, and absolute positions are replaced by "
-            "sinusoids of the distance. That is what lets the states of the last segment be "
-            "kept as a memory: a distance is the same, whichever segment you count from."
+            "A score has four terms, with sinusoids of the distance in place of positions. So the "
+            "last segment can be kept as a memory: a distance is the same from any segment."
+        ),
+        where=(
+            "A_ij is the score of query q_i and key k_j, and R_{i−j} the sinusoidal vector of their distance."
         ),
         words=("transformer-xl", "transformerxl", "recurrence"),
         code=(TransformerXL.content_bias, relative_shift),

@@ -122,9 +122,13 @@ METHODS = [
         lesson="deeper/06_xpos",
         title="xPos: RoPE that fades",
         says=(
-            "As in RoPE, pairs are turned. A query's pairs also shrink with its position and a key's "
-            "grow, so far keys count less. It is meant for decoders: looking ahead, the factor grows "
-            "without bound."
+            "RoPE that also shrinks a query with its position and lets a key grow with it, so "
+            "that far keys count less. It is meant for decoders."
+        ),
+        where=(
+            "R_m turns the query q_m at place m as RoPE does, R_n the key k_n at n; ζ_i, never "
+            "above 1, is how much pair i shrinks, γ sets where ζ begins, and d is the number of "
+            "channels."
         ),
         words=("xpos",),
         code=(XPos.zeta, XPos.rotate, XPos.magnitudes, XPos._grow),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -108,16 +109,17 @@ def lines(
     return drawing(right + 70, f'<g class="grid">{grid}</g>{ticks}{said}<g class="heads">{drawn}</g>')
 
 
-def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int) -> str:
+def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int, across: float = 0.44) -> str:
     """Numbers by distance ``[rows, L]``, a row of bars for each name; a line where they ``end``.
 
-    Bars of two plots can be compared, whatever room is at the right: three rows fill the height.
+    Bars of two plots can be compared, whatever room is at the right: three rows fill the height. Names stand
+    ``across`` the width, where bars are low.
     """
     left, high, right = 0, SIDE / 3, LEFT + SIDE + 56
     bottom, step, drawn = TOP + high * len(z), right / z.shape[1], ""
     for n, (name, row) in enumerate(zip(names, z / z.max(), strict=True)):
         floor = TOP + high * (n + 1)
-        drawn += word(right / 2 - 20, floor - high + 16, name, ' class="ink"')
+        drawn += word(across * right, floor - high + 16, name, ' class="mid ink"')
         drawn += f'<path d="M{left} {floor:.4g}H{right}" class="rule"/>'
         drawn += "".join(
             f'<rect x="{left + step * k:.4g}" y="{floor - (high - 12) * x:.4g}" width="{step - 1:.3g}" '
@@ -135,9 +137,11 @@ def bars(z: np.ndarray, names: Sequence[str], wide: float, end: int) -> str:
 
 
 def figure(panels: dict[str, str], alt: str, caption: str, kind: str) -> str:
-    """Panels below their titles, in one frame."""
+    """Panels below their titles, in one frame; all are drawn to one scale."""
+    wide = [float(re.match(r'<svg viewBox="\S+ \S+ (\S+)', drawn)[1]) for drawn in panels.values()]
     parts = "".join(f"<div><b>{title}</b>{drawn}</div>" for title, drawn in panels.items())
+    size = f"--columns:{' '.join(f'{each:g}fr' for each in wide)};--first:{100 * wide[0] / max(wide):.1f}%"
     return (
-        f'<figure class="course-picture c-{kind}"><div role="img" aria-label="{html.escape(alt)}">{parts}'
-        f"</div><figcaption>{caption}</figcaption></figure>"
+        f'<figure class="course-picture c-{kind}"><div role="img" aria-label="{html.escape(alt)}" '
+        f'style="{size}">{parts}</div><figcaption>{caption}</figcaption></figure>'
     )

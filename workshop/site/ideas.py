@@ -16,12 +16,14 @@ from torch import Tensor
 from tutorial_lib.attention import scores
 from tutorial_lib.encodings import (
     FIRE,
+    KERPLE,
     TUPE,
     Absolute,
     Add,
     AxialRotary,
     Concatenate,
     CoPE,
+    DeBERTa,
     Forgetting,
     LeRoPE,
     Multiply,
@@ -29,8 +31,10 @@ from tutorial_lib.encodings import (
     PositionMatrix,
     QueryBias,
     Rotary,
+    Shaw,
     Sinusoidal,
     SwinBias,
+    XPos,
     grid,
 )
 
@@ -172,7 +176,7 @@ def two_axes() -> Idea:
     return Idea(
         {
             "Two hands for each patch": drawing(NARROW, hands),
-            "Scores of the marked patch": drawing(WIDE, near + _patch(MARKED, side)),
+            "Near patches score high": drawing(WIDE, near + _patch(MARKED, side)),
         },
         "Along a row only the thin hand moves, down a column only the thick one. With the same content "
         "everywhere, near patches score high.",
@@ -333,6 +337,62 @@ def query_bias() -> Idea:
     )
 
 
+def shaw() -> Idea:
+    """What two queries find in the vectors of the keys, and what those of the values tell."""
+    k, far = 12, torch.tensor([20])
+    encoding, m = Shaw(2, k), torch.arange(2 * k + 1) - k  # offsets, key minus query
+    asks = {"query A: 3 back": (1.0, 0.0), "query B: near": (0.0, 1.0)}
+    with torch.no_grad():
+        encoding.w_K[:, 0], encoding.w_K[:, 1] = 0.15 + torch.exp(-((m + 3) ** 2) / 2), 1 - m.abs() / 16
+        encoding.w_V[:, 0] = m.abs()
+        q, keys = torch.tensor(list(asks.values()))[None, None], torch.zeros(1, 1, 21, 2)
+        asked = encoding.content_bias(q, keys, far.expand(2), torch.arange(21))[0, 0].flip(-1)
+        one = torch.eye(21).flip(0)[None, None]  # all weight on one key, each in turn
+        told = encoding.values(one, far.expand(21), torch.arange(21))[0, 0, :, 0]
+    return Idea(
+        {
+            "Keys: a query asks for a distance": bars(asked.numpy(), list(asks), NARROW, k, 0.8),
+            "Values: the output hears the distance": bars(
+                told[None].numpy(), ["all weight on one key"], WIDE, k, 0.24
+            ),
+        },
+        "One vector joins the keys and so a score, the other the values and so the output. Here both are "
+        "made by hand; training sets them.",
+        "Bars by distance: what two queries find in the key vectors, one a peak at 3, the other a slow fall, "
+        "and the number that the values add, which grows up to 12; from there on all bars are alike.",
+    )
+
+
+def deberta() -> Idea:
+    """One term is chosen by the word of the row, the other by the word of the column."""
+    nouns, verb = ("dog", "cat", "bird"), "saw"
+    encoding, n = DeBERTa(1, 2, len(REPEATS)), len(REPEATS)
+    offset = torch.arange(2 * n) - n  # query minus key in the table of keys
+    with torch.no_grad():
+        encoding.P[:, 0], encoding.P[:, 1] = (offset == 1).float(), (1 - offset.abs() / 3).clamp(0)
+        encoding.W_kr.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+        encoding.W_qr.weight.copy_(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+        q = torch.tensor([[float(each in nouns), 0.0] for each in REPEATS])[None, None]
+        k = torch.tensor([[0.0, float(each == verb)] for each in REPEATS])[None, None]
+        p, none = torch.arange(n), torch.zeros(1, 1, n, 2)
+        asks = encoding.content_bias(q, none, p, p)[0, 0]
+        asked = encoding.content_bias(none, k, p, p)[0, 0]
+
+    def shades(z: Tensor) -> str:
+        return _map(z, REPEATS, REPEATS, ("query", "key"), ends=asks, most=1)
+
+    plus = word(LEFT + SIDE + 38, TOP + SIDE / 2, "+", ' class="mid ink" font-size="30"')
+    return Idea(
+        {
+            "Query: nouns look one back": drawing(NARROW, shades(asks) + plus, start=-ROOM),
+            f"Key: “{verb}” is seen from near": drawing(WIDE, shades(asked) + scale(0.0, 1.0), start=-ROOM),
+        },
+        "Both are added to the product of the words. The wishes are made up here; training sets them.",
+        f"Two heat maps, query by key, for “{' '.join(REPEATS)}”: in one the rows of the nouns have a mark "
+        f"at the word before, in the other the column of “{verb}” is dark near it.",
+    )
+
+
 def _reading(columns: Sequence[tuple[str, float, Callable[[int], str]]]) -> str:
     """The story as rows, the query last; columns have a title, a place, and what they draw at a row."""
     step, inside = SIDE / len(STORY), ""
@@ -371,7 +431,7 @@ def cope() -> Idea:
     return Idea(
         {
             f"Positions, counted back from “{STORY[-1]}”": drawing(330, rows),
-            "The same, over the distance": lines(z, ["full stops", "all open"]),
+            "By distance: a step at each full stop": lines(z, ["full stops", "all open"]),
         },
         "A position is the sum of the gates from the key to the query; here each is open or shut.",
         f"A table beside lines: the words of “{' '.join(STORY)}” with their gates, and their positions as "
@@ -411,7 +471,7 @@ def forgetting() -> Idea:
     return Idea(
         {
             f"What “{STORY[-1]}” keeps of each key": drawing(330, rows),
-            "The same in %, over the distance": lines(z, ["by word", "same gate"]),
+            "In %, by distance: a fall at each full stop": lines(z, ["by word", "same gate"]),
         },
         "A key is kept by the product of all gates after it, the query's own included; here those of full "
         "stops close.",
@@ -442,15 +502,57 @@ def fire() -> Idea:
     over_distance, over_share = torch.stack(back).numpy(), torch.stack(share).numpy()
     return Idea(
         {
-            "Over the distance: three curves": lines(seen, names, over_distance, marks=(0, *places)),
-            "Over its share: one": lines(
-                seen, names, over_share, "share of the way back, on the scale ψ", (0, 0.5, 1)
+            "By distance: three curves": lines(seen, names, over_distance, marks=(0, *places)),
+            "By share of the way back: one": lines(
+                seen, names, over_share, "share of the way back, on a logarithmic scale", (0, 0.5, 1)
             ),
         },
-        "The network is given the distance as a share of the way back to the first token; here its curve "
-        "bends at a half, and training sets it.",
+        "What is added to the scores of queries at places 12, 24 and 48. The network is given the share; "
+        "here its curve bends at a half, and training sets it.",
         "Lines of the bias for queries at 12, 24 and 48: over the distance three curves of one height, each "
         "stretched as far as its text reaches; over the share of the distance they are one line with a bend.",
+    )
+
+
+def kerple() -> Idea:
+    """The logarithm of four heads, and beside it the straight line of ALiBi."""
+    encoding, near = KERPLE(4), torch.arange(36.0)
+    with torch.no_grad():
+        encoding.r_1.fill_(1.0)
+        encoding.r_2.copy_(torch.tensor([4.0, 1.0, 0.25, 0.0625]))
+        heads = encoding.of(near)
+    slope = heads[0, 5] / 5
+    return Idea(
+        {
+            "A straight penalty, and one that bends": lines(
+                torch.stack([heads[0], near * slope]).numpy(), ["KERPLE", "ALiBi"]
+            ),
+            "The number r₂ sets each head's bend": lines(heads.numpy()),
+        },
+        "What is added to a score. Here r₁ = 1, and r₂ is 4, 1, 1/4 and 1/16; training sets both. Five "
+        "places back, ALiBi's line costs as much as head 1.",
+        "Lines of the bias by distance: that of ALiBi falls straight, that of KERPLE flattens; beside them "
+        "four heads, from a steep start to hardly any fall.",
+    )
+
+
+def xpos() -> Idea:
+    """One pair of channels: a wave of one height in RoPE, one that sinks to nothing in xPos."""
+    p, z = torch.linspace(0, 36, 145), []
+    q = torch.tensor([1.0, 0.0]).expand(1, 1, len(p), 2)
+    for encoding in (XPos(2, scale_base=16.0), Rotary(2)):
+        z.append(scores(q, q, encoding, p, p)[0, 0, -1].flip(0).detach())
+    ends = [float(z[1].min()), float(z[1].max())]
+    marks = (0, 12, 24, 36)
+    drawn = [
+        lines(each[None].numpy(), [name], p.numpy(), marks=marks, ends=ends)
+        for each, name in zip(z, ("xPos", "RoPE"), strict=True)
+    ]
+    return Idea(
+        {"RoPE: a wave of one height": drawn[1], "xPos: the same wave fades": drawn[0]},
+        "A query's score with the same word at each distance, from one pair of channels.",
+        "Lines of scores by distance for one pair of channels: in RoPE a wave of one height, in xPos the "
+        "same wave, which sinks to nothing.",
     )
 
 
@@ -482,7 +584,7 @@ def lerope() -> Idea:
     return Idea(
         {
             "Speeds of four pairs: ○ RoPE, ● learned": drawing(NARROW, inside),
-            "A score with equal tokens": lines(z.numpy(), ["learned", "RoPE"]),
+            "A score by distance, with equal tokens": lines(z.numpy(), ["learned", "RoPE"]),
         },
         "Each pair starts at its speed in RoPE and is changed by a factor of its own. Here fast pairs are "
         "slowed and slow ones sped up, by 1.8; training sets the factors.",
@@ -523,10 +625,14 @@ IDEAS: dict[str, Callable[[], Idea]] = {
     "two-axes": two_axes,
     "fusion": fusion,
     "tupe": tupe,
+    "shaw": shaw,
+    "deberta": deberta,
     "query-bias": query_bias,
     "cope": cope,
     "forgetting": forgetting,
     "fire": fire,
+    "kerple": kerple,
+    "xpos": xpos,
     "lerope": lerope,
     "pope": pope,
 }

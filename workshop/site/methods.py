@@ -185,7 +185,7 @@ def equation(page: Method) -> str:
     if page.formula or not blocks:
         formulas = [page.formula] if page.formula else page.row.formula
         blocks = [(line.strip("$"), "") for line in formulas]
-    text, lines = "", []
+    text, lines, where = "", [], page.where
     for block, words in blocks:
         block = re.sub(r"\\tag\{(.+?)\}", r"\\qquad (\1)", block)  # a tag would centre it
         number = re.search(r",?\s*\\qquad \(([^()]+)\)", block)  # at the right edge, beside the first line
@@ -194,23 +194,29 @@ def equation(page: Method) -> str:
         if words or (block, words) == blocks[-1]:
             text += '<div class="course-equation">\n\n' + "\n\n".join(lines) + "\n\n</div>\n\n"
             lines = []
-        if words:
-            words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
-            parts = re.split(r"(``.+?``|`[^`]+`)", words)  # in code and formulas they stay
-            parts[::2] = [
-                re.sub(
-                    r"(?<![\w^])(\w)\^(\w)\b",
-                    r"\1\ :sup:`\2`\ ",
-                    re.sub(
-                        r"(?<![\w^])(\w{1,2})_(?:\{(.+?)\}|([a-zθ\d]{1,2})\b)", r"\1\ :sub:`\2\3`\ ", part
-                    ),
-                )
-                for part in parts[::2]
-            ]
-            words = "".join(parts)
-            words = re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), words)
-            text += f"```{{eval-rst}}\n{words}\n```\n\n"
+            for said in filter(None, (where and f"Here {where}", words)):
+                text += f"```{{eval-rst}}\n{indexed(said)}\n```\n\n"
+            where = ""
     return f"{text}*{source[0].upper()}{source[1:].rstrip('.')}.* More: {api(page)}."
+
+
+def indexed(words: str) -> str:
+    r"""Words of a docstring with letters of formulas as they are in formulas.
+
+    >>> indexed("here q_i, W^K and ``d_k``")
+    'Here q\\ :sub:`i`\\ , W\\ :sup:`K`\\  and ``d_k``'
+    """
+    words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
+    parts = re.split(r"(``.+?``|`[^`]+`)", words)  # in code and formulas they stay
+    parts[::2] = [
+        re.sub(
+            r"(?<![\w^])(\w)\^(\w)\b",
+            r"\1\ :sup:`\2`\ ",
+            re.sub(r"(?<![\w^])(\w{1,2}′?)_(?:\{(.+?)\}|([a-zθ\d]{1,2})\b)", r"\1\ :sub:`\2\3`\ ", part),
+        )
+        for part in parts[::2]
+    ]
+    return re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), "".join(parts))
 
 
 def displayed(line: str, number: str = "") -> str:
@@ -279,15 +285,15 @@ def api(page: Method) -> str:
 
 LETTER = re.compile(
     r"(?<![^\W\d]|[’'`§.-])(?<!Appendix )(?<!\s\((?=\w\)))"
-    r"([b-zB-HJ-ZÃ]|(?<=[a-z] )A|[α-ωΔΣ])(?![^\W²]|[’'`-]|\.\w)(′?)"
+    r"((?!(?<=\d)B)[b-zB-HJ-ZÃ]|(?<=[a-z] )A|[α-ωΔΣ])(?![^\W²]|[’'`-]|\.\w)(′?)"
 )
 
 
 def letters(text: str) -> list[str]:
     """A text in pieces, of which every second is a letter of a formula.
 
-    >>> letters("2k of the queries (b), e.g. θ′ or T5's |i − j|")
-    ['2', 'k', ' of the queries (b), e.g. ', 'θ′', " or T5's |", 'i', ' − ', 'j', '|']
+    >>> letters("2k of the queries (b), e.g. θ′ or T5's |i − j| in a 7B")
+    ['2', 'k', ' of the queries (b), e.g. ', 'θ′', " or T5's |", 'i', ' − ', 'j', '| in a 7B']
     """
     pieces, end = [], 0
     for its in LETTER.finditer(text):
@@ -750,8 +756,8 @@ def picture(name: str) -> str:
     else:
         z, seen = to_see(page), alt(page)
         panels = {
-            "Scores of head 1, query by key": figure.shades(z[0], thumbnail(page, LENGTH)),
-            "Scores of the last query, by distance": figure.lines(z[:, -1, ::-1]),
+            "The farther a key, the lower its score": figure.shades(z[0], thumbnail(page, LENGTH)),
+            "Each head falls by its own strength": figure.lines(z[:, -1, ::-1]),
         }
         said = "A score minus the query's own, for one word again and again: all you see is position."
         if any(True for _weight in made(page).parameters()):
