@@ -305,15 +305,19 @@ function ear(app, parent) {
   };
 }
 
-/** All pairs as dials, in as many rows as they need. */
+/** All pairs as dials: each a little to the right of the one before, or, where that is narrow, line by line. */
 function strip(app, parent) {
   const { params: p, data } = app, W = app.width(parent), n = data.models[p.model][0] / 2, cell = W / n;
-  const narrow = W < 500, rows = Math.ceil((narrow ? 33 : 40) / cell), R = Math.min(20, cell * rows * 0.46), tall = 2 * R + 4, head = 22, H = head + tall * (1 + (rows - 1) * 0.8) + 2;
+  const narrow = W < 500, few = W < 760, each = n > 32 ? 12 : 8, rows = narrow ? Math.ceil(n / each) : Math.ceil(40 / cell);
+  const R = Math.min(20, narrow ? W / each / 2 - 2.5 : cell * rows * 0.46), tall = 2 * R + 4, step = tall * (narrow ? 1 : rows > 2 ? 0.92 : 0.8);
+  const head = narrow ? 44 : 22, H = head + tall + step * (rows - 1) + 2;
+  const place = t => (narrow ? [W / each * (t % each + 0.5), Math.floor(t / each)] : [R + 3 + t / (n - 1) * (W - 2 * R - 6), t % rows]);
   const [pic, pen] = canvas(parent, W, H, speak`All pairs: the angles seen in training, and the hand at the end of the text`);
   set(pic, { role: "radiogroup" });
-  const said = pen.text({ x: 0, y: 10, vc: 1, fw: 700, fs: 15 });
+  pen.text({ x: 0, y: 10, vc: 1, fw: 700, fill: "--ink" }, few ? speak`All ${n} pairs, fast to slow` : speak`All ${n} pairs at the end of the text, fast to slow`);
+  const said = pen.text({ x: narrow ? 0 : W, y: narrow ? 30 : 10, vc: 1, ta: narrow ? "start" : "end", fw: 700 });
   const dials = range(n).map(t => {
-    const g = svg(pic, "g", { class: "lv-clock" }), own = pens(g), cx = R + 3 + t / (n - 1) * (W - 2 * R - 6), cy = head + R + 2 + t % rows * tall * 0.8;
+    const g = svg(pic, "g", { class: "lv-clock" }), own = pens(g), [cx, row] = place(t), cy = head + R + 2 + row * step;
     const hit = own.circle({ cx, cy, r: R + 1.5, class: "lv-hit" });
     own.circle({ cx, cy, r: R, fill: "--paper", stroke: "--line" });
     const seen = own.path({ fill: "--q2" }), extra = own.path({ fill: "--k" }), hand = own.line({ x1: cx, y1: cy, cap: 1, sw: 2 });
@@ -323,7 +327,7 @@ function strip(app, parent) {
   return ({ length, now, old, L, fresh }) => {
     const many = now.filter((_, t) => fresh(t)).length;
     set(said, { fill: many ? "--k" : "--mix" });
-    say(said, narrow ? many ? speak`${many} of ${n} pairs reach angles never seen` : speak`No pair reaches an angle never seen`
+    say(said, few ? many ? speak`${many} of ${n} pairs reach angles never seen` : speak`No pair reaches an angle never seen`
       : many ? speak`${many} of ${n} pairs reach angles never seen in training` : speak`No pair reaches an angle never seen in training`);
     dials.forEach(({ cx, cy, hit, seen, extra, hand }, t) => {
       const a = L * old[t], b = length * now[t], bad = fresh(t), own = t === p.pair;
