@@ -44,6 +44,7 @@ METHODS = [
         lesson="07_alibi",
         title="Made up: near is dear",
         says="Each head loves what is near.",
+        where="q_i and k_j are query and key.",
         words=("made-up",),
         code=(MadeUp.__init__, MadeUp.of),
         make="MadeUp(4)",

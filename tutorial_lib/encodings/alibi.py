@@ -128,8 +128,7 @@ METHODS = [
         title="ALiBi: attention with linear biases",
         says=(
             "A key loses a fixed amount for each token that it lies further back, steeply in some "
-            "heads and gently in others. Texts may be longer than in training; far words hardly "
-            "count."
+            "heads and gently in others. Texts may be longer than in training."
         ),
         where=(
             "q_i is the query at place i, K has the keys up to it, d is the width of a head; m_h "

@@ -221,9 +221,9 @@ METHODS = [
         page="hybrid",
         title="Hybrids: absolute and relative at once",
         says=(
-            "Absolute and relative positions can be combined, but the most popular formula "
-            "cancels: a number that is the same for all keys changes no weight. Absolute vectors "
-            "on the input do work."
+            "Absolute and relative positions can be combined, but the popular formula cancels: "
+            "what is the same for all keys changes no weight. Absolute vectors on the input do "
+            "work."
         ),
         where=(
             "Q_i and K_j are the query at i and the key at j, d is their width, e_ij their score; "

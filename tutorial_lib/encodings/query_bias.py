@@ -4,10 +4,10 @@ r"""A learned bias for each distance that the query may choose: Inkling (2026), 
           b_i(m) = (W_r\, q_i)^\top P_m
           \text{ for } 0 \le m < M, \text{ else } 0
 
-P is a bank of profiles over the distance m, as many as ``rank``, shared by all heads; each query mixes them,
-so one token can look three back and the next at all that is near. Shaw's key vectors, one of full width for
-each offset, are the ancestor: here their table has a low rank, and ends. At distance M and beyond nothing is
-added, nor for keys ahead. Inkling has 16 profiles, and M = 1024; under a window, M is its width.
+P is a bank of profiles over the distance m, as many as ``rank``, shared by all heads. Shaw's key vectors, one
+of full width for each offset, are the ancestor: here their table has a low rank, and ends. At distance M and
+beyond nothing is added, nor for keys ahead. Inkling has 16 profiles, and M = 1024; under a window, M is its
+width.
 
 **The mix reads the query of its head**, because a door has no token vectors; the model's own W_r reads them.
 The bias is added to the *scaled* scores and ``content_bias`` stands before the scale, so it is divided by

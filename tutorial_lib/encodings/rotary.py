@@ -298,7 +298,7 @@ METHODS = [
         ),
         where=(
             "q_m is the query at place m, k_n the key at n. R_m turns pair t of the channels by "
-            "the angle m · θ_t; d is the number of channels."
+            "the angle m·θ_t; d is the number of channels."
         ),
         words=("rope", "rotary", "rotation", "roformer"),
         code=(plain_theta, Angles.cos_sin, turn_plainly),
