@@ -931,7 +931,7 @@ def _html(block: Block, measured: list[list[str]] = ()) -> str:
     kind = " class=claims" * ("data-sign" in text)
     if kind:
         for number, words in measured:
-            shown = f"<b>{html.escape(number)}</b> {html.escape(words)}"
+            shown = f"<b{' class=two' * ('→' in number)}>{html.escape(number)}</b> {html.escape(words)}"
             text = text.replace("</td></tr>", f'</td><td class="measured">{shown}</td> </tr>', 1)
     return re.sub(
         r"(?s)(?:<tr>.*?</tr>)+",

@@ -407,7 +407,7 @@ def test_ideas_show_what_the_equations_say():
     """Worked out here by hand: offsets of a window, sentences counted back, what gates keep, four fusions."""
     ideas = methods.ideas.IDEAS
     window, table = methods.ideas.swin().panels.values()
-    assert re.findall('font-size="11">([^<]+)<', window)[:2] == ["−2 −3", "−2 −2"]
+    assert re.findall('mid ink">([^<]+)<', window)[:2] == ["−2 −3", "−2 −2"]
     assert table.count('class="colour"') == (2 * methods.ideas.M - 1) ** 2
     counts = re.findall(r'font-weight="700">(\d+)<', [*methods.ideas.cope().panels.values()][0])
     assert counts == ["2", "2", "2", "1", "1", "1", "1", "1", "0", "0"]

@@ -4,9 +4,9 @@ r"""Relative position bias in a window of an image (Liu et al. 2021, Swin Transf
           = \mathrm{SoftMax}\big(QK^\top/\sqrt{d} + B\big)V
 
 B has an entry for each pair of the M² tokens of a window, but it depends on their offset only. Along
-each axis that runs from −(M − 1) to M − 1, so B is taken from a smaller table
+each axis the offset runs from −(M − 1) to M − 1, so B is taken from a smaller table
 :math:`\hat B \in \mathbb{R}^{(2M-1) \times (2M-1)}`, one per head. For a window of M_h rows and M_w
-columns and the offset (Δr, Δc) = key − query,
+columns and the offset (Δ_r, Δ_c) = key − query,
 
 .. math:: B_{ij} = \hat B[\,\Delta_r + M_h - 1,\; \Delta_c + M_w - 1\,]
 

@@ -41,7 +41,7 @@ from tutorial_lib.encodings import (
 NARROW, WIDE = LEFT + SIDE + 70, LEFT + SIDE + 100
 """The left panel of a figure, and the right one."""
 
-M = 6
+M = 5
 MARKED = (2, 3)
 """A window has M rows and columns; its query patch stands in this row and column."""
 ROOM = 14
@@ -92,9 +92,7 @@ def _map(
             x, y = LEFT + side * j, TOP + side * i
             inside += _cell(x, y, side, share, most)
             if said:
-                inside += word(
-                    x + side / 2 - 0.5, y + side / 2, said(i, j), ' class="mid ink" font-size="11"'
-                )
+                inside += word(x + side / 2 - 0.5, y + side / 2, said(i, j), ' class="mid ink"')
     return inside + _names(rows, columns, named)
 
 

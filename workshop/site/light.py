@@ -475,10 +475,35 @@ def hung(found: re.Match) -> str:
         return found[0]
     depths = (0 if found[1] else len(word) - len(word.lstrip()) for word in words)
     made = (
-        f'<span style="--in:{depth}ch">{OPTION.sub(KEPT, line) if found[1] else line}</span>'
+        f'<span style="--in:{depth}ch">{OPTION.sub(KEPT, line)}</span>'
         for line, depth in zip(lines, depths, strict=True)
     )
     return f"{found[1] or ''}<pre><span></span>{''.join(made)}</pre>"
+
+
+SIDE_BY_SIDE = re.compile(r'<div class="(math notranslate nohighlight)">\s*\\\[(.*?)\\\]</div>', re.S)
+
+
+def apart(found: re.Match) -> str:
+    """Formulas side by side, which stand one below the other where there is no room.
+
+    >>> formula = '<div class="math notranslate nohighlight">\\\\[{}\\\\]</div>'
+    >>> made = SIDE_BY_SIDE.sub(apart, formula.format(r"a = b, \\qquad c = {d \\qquad e}"))
+    >>> re.findall(r"\\\\displaystyle (.*?)\\\\", made)
+    ['a = b,', 'c = {d ']
+    """
+    parts = [""]
+    for piece in re.split(r"\\qquad(?![a-z])", found[2]):
+        last = parts[-1]
+        inside = any(last.count(a) != last.count(b) for a, b in (("{", "}"), ("\\begin", "\\end")))
+        if not last or inside:
+            parts[-1] = f"{last}\\qquad{piece}" if last else piece
+        else:
+            parts.append(piece)
+    if len(parts) == 1:
+        return found[0]
+    spans = "".join(f'<span class="{found[1]}">\\(\\displaystyle {its.strip()}\\)</span> ' for its in parts)
+    return f'<div class="course-apart">{spans}</div>'
 
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
@@ -562,7 +587,7 @@ def lighten(site: Path) -> None:
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))
         if editions.LANGUAGE.startswith("zh"):
             mended = HALF.sub(half, ENDING.sub(KEPT, LAST.sub(KEPT, mended)))
-        mended = LINES.sub(hung, mended)
+        mended = LINES.sub(hung, SIDE_BY_SIDE.sub(apart, mended))
         if '<div id="pst-secondary-sidebar"' in text:  # for course.css, which keeps its room
             mended = mended.replace("<html ", "<html data-aside ", 1)
         if page.name != "search.html":

@@ -204,7 +204,7 @@ def indexed(words: str) -> str:
     r"""Words of a docstring with letters of formulas as they are in formulas.
 
     >>> indexed("here q_i, W^K and ``d_k``")
-    'Here q\\ :sub:`i`\\ , W\\ :sup:`K`\\  and ``d_k``'
+    'Here q\\ :sub:`i`\\ , W\\ :sup:`K` and ``d_k``'
     """
     words = re.sub(r"\bthis (file|class)\b", "the code below", words).replace("|", r"\|")
     parts = re.split(r"(``.+?``|`[^`]+`)", words)  # in code and formulas they stay
@@ -216,7 +216,8 @@ def indexed(words: str) -> str:
         )
         for part in parts[::2]
     ]
-    return re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), "".join(parts))
+    said = re.sub(r"(:su[bp]:`[^`]+`)\\ (?=\s)", r"\1", "".join(parts))  # a space follows
+    return re.sub(r"^[a-z](?=[a-z])", lambda its: its[0].upper(), said)
 
 
 def displayed(line: str, number: str = "") -> str:

@@ -639,7 +639,7 @@ def figures(line: Line, beside: list[Line]) -> tuple[str, str]:
     form = ".2g" if "e" in line.text else f",.{places}f"
     mean, low, high = (signed(x, f"{sign}{form}") for x in (line.mean, line.low, line.high))
     if line.low == line.high:
-        return signed(line.mean + 0.0, ",g"), "no spread"
+        return signed(line.mean + 0.0, ",g"), "alike in all seeds"
     return mean, f"{low} to {high}"
 
 
