@@ -500,7 +500,7 @@ def apart(found: re.Match) -> str:
             parts[-1] = f"{last}\\qquad{piece}" if last else piece
         else:
             parts.append(piece)
-    if len(parts) == 1:
+    if len(parts) == 1 or not all(re.search(r"\w", its) for its in parts):  # the end of a proof
         return found[0]
     spans = "".join(f'<span class="{found[1]}">\\(\\displaystyle {its.strip()}\\)</span> ' for its in parts)
     return f'<div class="course-apart">{spans}</div>'
