@@ -65,7 +65,7 @@ function build(app, stage) {
   }
   const scroll = html(stage, "div", { class: "lv-board", style: app.small ? "max-height:none" : "" });
   const table = narrow ? null : html(scroll, "table"), head = narrow ? null : html(table, "thead");
-  const few = !narrow && p.which === "three" && order.length > 1;
+  const few = p.which === "three" && order.length > 1;
   const W = app.width(scroll), name = narrow ? 0 : few && app.small ? 100 : 176;
   const keys = shown(p, data), wide = (W - name) / keys.length;
   if (!narrow) {
@@ -75,7 +75,8 @@ function build(app, stage) {
     html(row, "td");
     for (const key of keys) {
       const cell = html(row, "th", { scope: "col", "aria-sort": key === p.sort ? "descending" : "none" });
-      const button = html(cell, "button", { type: "button", "data-key": `sort ${key}`, title: speak`sort by this` }, data.columns[key]);
+      const button = html(cell, "button", { type: "button", "data-key": `sort ${key}`, title: speak`sort by this`,
+        style: few ? `padding-left:${(0.28 * wide - 8).toFixed(0)}px;text-align:left;white-space:nowrap` : "" }, data.columns[key]);
       button.addEventListener("click", () => app.set({ sort: key }));
     }
   }
@@ -98,14 +99,21 @@ function build(app, stage) {
 }
 
 /** Few rows: a place in each column by their numbers, the best at the top, with names and numbers beside them. */
-function duel(app, parent, order, { W, name, wide, keys }) {
-  const { params: p, data } = app, fs = app.small ? 17 : 13, top = 1.5 * fs, bottom = top + (app.small ? 300 : 170);
-  const [pic, pen] = canvas(parent, W, bottom + 2 * fs, speak`The encodings in each column, the best at the top`);
-  const x = keys.map((_, c) => name + (c + 0.28) * wide), sorted = keys.indexOf(p.sort);
-  for (const [y, words] of [[top, speak`↑ better`], [bottom, speak`worse`]]) {
+function duel(app, parent, order, { W, name, wide, keys, narrow }) {
+  const { params: p, data } = app, fs = app.small ? 17 : 13, over = narrow ? 2.6 * fs : 1.5 * fs, high = app.small ? 300 : narrow ? 130 : 170;
+  const across = W < 560 ? 2 : keys.length, block = over + high + 2 * fs; // on a phone two stand side by side
+  if (narrow) wide = W / across;
+  const [pic, pen] = canvas(parent, W, block * Math.ceil(keys.length / across) + 20 * narrow, speak`The encodings in each column, the best at the top`);
+  const x = keys.map((_, c) => name + (c % across + (narrow ? 0.17 : 0.28)) * wide), sorted = keys.indexOf(p.sort), heads = [];
+  for (const [y, words] of narrow ? [[block * Math.ceil(keys.length / across) + 6, speak`↑ better`]] : [[over, speak`↑ better`], [over + high, speak`worse`]]) {
     pen.text({ ...(app.small ? { x: name - 24, ta: "end" } : { x: 0 }), y, vc: 1, fs, fill: "--soft" }, words);
   }
   const spots = keys.map((key, c) => {
+    const row = Math.floor(c / across) * block, top = row + over, bottom = top + high;
+    if (narrow) {
+      pen.text({ x: x[c] - fs / 2, y: row + fs, vc: 1, fs, fill: c === sorted ? "--ink" : "--soft", fw: c === sorted ? 700 : 400 }, data.columns[key]);
+      heads.push(svg(pen.g({ class: "lv-clock" }), "rect", { x: x[c] - fs, y: row, width: wide - fs, height: 2 * fs, rx: 8, class: "lv-hit" }).parentNode);
+    }
     const col = place(data, key), values = order.map(i => data.board[i].values[col]), known = values.filter(v => v !== null);
     const ends = [Math.min(...known), Math.max(...known)], low = data.large.includes(key);
     const y = ends[0] === ends[1] ? () => (top + bottom) / 2 : scale(ends[low ? 0 : 1], ends[low ? 1 : 0], bottom, top);
@@ -123,6 +131,7 @@ function duel(app, parent, order, { W, name, wide, keys }) {
     const text = `${data.short[data.board[i].name] ?? data.board[i].name}\u2002${data.board[i].texts[col].replace("-", "−")}`;
     return [dot, pen.text({ x: x[c] + 1.6 * fs, y: words[n], vc: 1, fs, halo: 1, still: 1, translate: "no" }, text)];
   }));
+  if (narrow) chooser(app, heads, "sort", c => speak`sort by ${data.columns[keys[c]]}`);
   const nearest = to => spots[sorted].at.reduce((best, y, n, all) => (Math.abs(y - to.y) < Math.abs(all[best] - to.y) ? n : best), 0);
   const grips = TWO.map(([colour, at, letter]) => {
     const handle = grip(app, pic, colour, at, app.small ? "" : letter, app.table[at].label, () => data.board[order[app.params[at]]].name);
