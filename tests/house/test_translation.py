@@ -200,7 +200,8 @@ def test_a_name_in_a_figure_is_found_where_it_stands():
 def test_comments_and_slides_are_not_looked_up_and_names_in_figures_are(language):
     said = translation.looked_up(language)
     notes = {text: note for text, _place, note in translation.messages("02_details")}
-    assert "interleaved" in said and notes["interleaved"] == pieces.NAME
+    title = "interleaved: fast to slow, once"
+    assert title in said and notes[title] == pieces.NAME
     comment = next(text for text, note in notes.items() if note == pieces.COMMENT)
     answers = {text for text, _place, note in translation.messages("slides_02") if note == slides.NOTE}
     assert comment not in said and len(answers) > 30 and not answers & said.keys()
