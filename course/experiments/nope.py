@@ -125,17 +125,21 @@ def figure(record: Record):
         plots.bars(
             {name: sum(x) / len(x) for name, x in runs.items()},
             ax=ax,
-            xlabel=_("loss (nats)"),
+            xlabel={
+                "causal": _("loss on the next character (nats)"),
+                "masked": _("loss on hidden characters (nats)"),
+            }[objective],
             xlim=(0, 3.8),
             spread={name: (min(x), max(x)) for name, x in runs.items()},
-            title={"causal": _("decoder: next character"), "masked": _("encoder: hidden characters")}[
-                objective
-            ],
+            title={
+                "causal": _("A decoder learns without positions"),
+                "masked": _("An encoder needs them"),
+            }[objective],
             levels={
                 _("frequencies alone"): record.values("letters", encoding=names[0], objective=objective)[0]
             },
         )
-    label = {"causal": _("{name}, causal"), "masked": _("{name}, masked")}
+    label = {"causal": _("{name}, decoder"), "masked": _("{name}, encoder")}
     read = {
         label[objective].format(name=_(name)): torch.tensor(
             record.values("probe", encoding=name, objective=objective)
@@ -143,7 +147,7 @@ def figure(record: Record):
         for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
         if name in names
     }
-    read[_("none, causal, untrained")] = torch.tensor(
+    read[_("none, decoder, untrained")] = torch.tensor(
         record.values("untrained", encoding="none", objective="causal")
     )
     plots.lines(
@@ -152,9 +156,9 @@ def figure(record: Record):
         spread={label: (x.amin(0), x.amax(0)) for label, x in read.items()},
         ax=probe,
         markers=True,
-        title=_("reading position from a layer"),
+        title=_("A decoder’s layers know the place"),
         xlabel=_("layer"),
-        ylabel=_("mean error (characters)"),
+        ylabel=_("error of a place read out (characters)"),
         levels={_("always the middle"): record.settings["length"] / 4},
         ylim=(0, record.settings["length"] / 2),
     )

@@ -201,9 +201,9 @@ def figure(record: Record):
         border=TRAINED / 1000,
         levels={_("no copy"): none},
         levels_end=True,
-        title=_("Reading the text again"),
+        title=_("The copy helps, up to a cliff"),
         ylim=(0, None),
-        xlabel=_("gap in the position ids (thousands); line: trained length"),
+        xlabel=_("gap before the second copy (thousands of positions)"),
         ylabel=_("loss on the second copy (nats)"),
     )
     x, drawn = torch.arange(0, gaps[-1] + 1, 50), {}
@@ -216,9 +216,9 @@ def figure(record: Record):
         x / 1000,
         drawn,
         ax=right,
-        title=_("Angles that training never had"),
-        xlabel=_("distance (thousands)"),
-        ylabel=_("share of the pairs of channels"),
+        title=_("New angles begin later than the cliffs"),
+        xlabel=_("distance (thousands of positions)"),
+        ylabel=_("share of pairs at new angles"),
     )
     return fig
 
