@@ -132,8 +132,8 @@ def figure(record: Record):
             xlim=(0, 3.8),
             spread={name: (min(x), max(x)) for name, x in runs.items()},
             title={
-                "causal": _("A decoder learns without positions"),
-                "masked": _("An encoder needs them"),
+                "causal": _("A decoder learns without"),
+                "masked": _("An encoder needs positions"),
             }[objective],
             levels={
                 _("frequencies alone"): record.values("letters", encoding=names[0], objective=objective)[0]
@@ -147,7 +147,7 @@ def figure(record: Record):
         for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
         if name in names
     }
-    read[_("none, decoder, untrained")] = torch.tensor(
+    read[_("none, untrained")] = torch.tensor(
         record.values("untrained", encoding="none", objective="causal")
     )
     plots.lines(
