@@ -147,9 +147,7 @@ def figure(record: Record):
         for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
         if name in names
     }
-    read[_("none, untrained")] = torch.tensor(
-        record.values("untrained", encoding="none", objective="causal")
-    )
+    read[_("none, untrained")] = torch.tensor(record.values("untrained", encoding="none", objective="causal"))
     plots.lines(
         range(record.settings["layers"] + 1),
         {label: x.mean(0) for label, x in read.items()},
