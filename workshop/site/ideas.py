@@ -548,7 +548,8 @@ def xpos() -> Idea:
     ]
     return Idea(
         {"RoPE: a wave of one height": drawn[1], "xPos: the same wave fades": drawn[0]},
-        "A query's score with the same word at each distance, from one pair of channels.",
+        "A query's score with the same word at each distance, from one pair of channels. xPos is drawn with "
+        "16 in place of 512, so that it fades within the picture.",
         "Lines of scores by distance for one pair of channels: in RoPE a wave of one height, in xPos the "
         "same wave, which sinks to nothing.",
     )

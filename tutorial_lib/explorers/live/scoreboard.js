@@ -156,7 +156,7 @@ function duel(app, parent, order, { W, name, wide, keys, narrow }) {
 
 /** All encodings above each column, the best at the top; what was not measured lies below, as rings. */
 function field(app, parent, order, { W, name, wide, keys, narrow }) {
-  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 176 : narrow ? 168 : 122, top = heads + (narrow ? 18 : 32);
+  const { params: p, data } = app, { board } = data, heads = narrow ? 132 : 4, high = app.small ? 176 : narrow ? 168 : 112, top = heads + (narrow ? 18 : 32);
   const bottom = top + high, H = bottom + (narrow || app.small ? 80 : 102), r = narrow ? 2.6 : 4, step = 2 * r + 1, most = Math.max(1, Math.floor((wide - 10) / step));
   const [pic, pen] = canvas(parent, W, H, speak`All encodings in each column, the best at the top`);
   const text = (i, c) => board[i].texts[place(data, keys[c])].replace("-", "−");
