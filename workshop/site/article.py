@@ -102,13 +102,12 @@ def fit(cell: dict) -> None:
     )
     cell["source"] = re.sub("\n{3,}", "\n\n", source)
     named = re.match("# (.+)[:：]", source)  # what the cell is, and that it is to be run or opened
-    defined = "" if re.search("^import|^from", source, re.M) else ", ".join(DEFINED.findall(source))
     first = source.split("\n")[0]
     more = re.sub("^# [^:：]*[:：] ?(.)", lambda found: found[1].upper(), first).rstrip("。.")
     asked = (_("Show the answer"), _("Hide it again"))
     folded = {
         "answer": asked if "reveal(" in source else (more, more),
-        "tools": (named[1] if named else ": ".join(filter(None, (_("Set-up code"), defined))),) * 2,
+        "tools": (named[1] if named else _("Set-up code"),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
     }
     if kind in folded:

@@ -120,10 +120,13 @@ def links(text: str) -> str:
 
 def place(name: str, value: str, inside: str, **data) -> str:
     """HTML that ``answers.js`` brings to life; ``inside`` is there without it."""
-    more = "".join(
-        f' data-{key}="{html.escape(documents.curly(live.compact(each)))}"' for key, each in data.items()
-    )
-    return f'<div data-{name}="{html.escape(value)}"{more}>{documents.curly(inside)}</div>'
+
+    def said(text: str) -> str:
+        text = documents.curly(text)  # and i − j stays in one piece
+        return re.sub(r"(?<!\w)(\w) ([−+]) (\w)(?!\w)", "\\1\u00a0\\2\u00a0\\3", text)
+
+    more = "".join(f' data-{key}="{html.escape(said(live.compact(each)))}"' for key, each in data.items())
+    return f'<div data-{name}="{html.escape(value)}"{more}>{said(inside)}</div>'
 
 
 def checks(asked_here: list[tuple[str, str, dict]]) -> str:
