@@ -335,7 +335,7 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     function drawBars() {
       Y0 = H - 38; TALL = Y0 - 20;
       bars.setAttribute("viewBox", `0 0 320 ${H}`);
-      const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.shares ?? at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
+      const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.s ? lane.report.shares : at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
       bars.replaceChildren();
       for (const y of [Y0 - TALL, Y0]) rule(bars, X0, 320, y, y, "axis");
       at.forEach((l, i) => {
