@@ -60,6 +60,8 @@ HALF_TURN = np.array([[-0.574, 0.426, 0.426], [1.43, 0.43, 1.43], [0.144, 0.144,
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js[^"]*"></script>')
 COPY = re.compile(r"\s*<(?:script|link)\b[^>]*(?:clipboard\.min|copybutton)\.(?:js|css)[^>]*>(?:</script>)?")
 """What copies code, of which the search page has none."""
+CELLS = re.compile(r"\s*<link\b[^>]*_static/mystnb\.[^>]*>")
+"""The style of a notebook's cells, which other pages have none of."""
 ICONS = re.compile(
     r"\s*<!-- So that users can add custom icons -->|"
     r'\s*<script defer src="[^"]*fontawesome\.js[^"]*"></script>'
@@ -594,6 +596,8 @@ def lighten(site: Path) -> None:
             mended = SEARCH.sub("", mended)
         else:
             mended = COPY.sub("", mended)
+        if 'class="cell ' not in text:
+            mended = CELLS.sub("", mended)
         if mended != text:
             page.write_text(mended, encoding="utf-8")
     for pattern in UNUSED:
