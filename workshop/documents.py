@@ -49,6 +49,15 @@ def headings(name: str) -> list[str]:
     return re.findall(r"^#+ (.+?)\s*$", LISTED.sub("", read(name)), re.M)
 
 
+def unclosed(formula: str) -> bool:
+    """Whether a brace, or an environment, of the beginning of a formula is still open.
+
+    >>> unclosed("c = {d"), unclosed("c = {d}")
+    (True, False)
+    """
+    return any(formula.count(a) != formula.count(b) for a, b in (("{", "}"), (r"\begin", r"\end")))
+
+
 def curly(text: str) -> str:
     """Text, HTML or JSON with the apostrophes of a printed page.
 

@@ -34,7 +34,7 @@ import numpy as np
 from PIL import Image, ImageFilter, ImageOps
 
 from tutorial_lib.language import ENGLISH
-from workshop import font
+from workshop import documents, font
 
 IMAGE = re.compile(r'<img\b[^>]*?\ssrc="([^"]+)"[^>]*>')
 INLINE = "data:image/png;base64,"
@@ -496,10 +496,8 @@ def apart(found: re.Match) -> str:
     """
     parts = [""]
     for piece in re.split(r"\\qquad(?![a-z])", found[2]):
-        last = parts[-1]
-        inside = any(last.count(a) != last.count(b) for a, b in (("{", "}"), ("\\begin", "\\end")))
-        if not last or inside:
-            parts[-1] = f"{last}\\qquad{piece}" if last else piece
+        if not parts[-1] or documents.unclosed(parts[-1]):
+            parts[-1] = f"{parts[-1]}\\qquad{piece}" if parts[-1] else piece
         else:
             parts.append(piece)
     if len(parts) == 1 or not all(re.search(r"\w", its) for its in parts):  # the end of a proof

@@ -41,7 +41,7 @@ from tutorial_lib.encodings.registry import doors, told
 from tutorial_lib.explorers import live
 from tutorial_lib.explorers.scoreboard import rows
 from tutorial_lib.language import ENGLISH, _
-from workshop import navigation
+from workshop import documents, navigation
 from workshop.names import METHODS, called, on_board, short
 
 HERE = Path(__file__).parent
@@ -254,7 +254,7 @@ def in_lines(block: str) -> list[str]:
     found = [""]
     for line in map(str.strip, block.splitlines()):
         last = found[-1]
-        if any(last.count(start) != last.count(end) for start, end in (("{", "}"), (r"\begin", r"\end"))):
+        if documents.unclosed(last):
             found[-1] += f" {line}"
         elif not last or re.search(r"\\q?quad$", last) or re.match(r"\\q?quad", line):
             found.append(line)
