@@ -249,10 +249,13 @@ PICTURES: dict[str, Callable[[], str]] = {
 }
 
 
+def drawn(inside: str) -> str:
+    return f'<svg class="course-drawn" viewBox="0 0 {WIDE} {HIGH}" aria-hidden="true">{inside}</svg>'
+
+
 def picture(number: str) -> str:
     """That of a lesson, on its card and beside its exercise."""
-    drawn = PICTURES[number]()
-    return f'<svg class="course-drawn" viewBox="0 0 {WIDE} {HIGH}" aria-hidden="true">{drawn}</svg>'
+    return drawn(PICTURES[number]())
 
 
 # ---- what the page holds ----

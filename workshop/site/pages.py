@@ -29,6 +29,7 @@ import atlas  # noqa: E402
 import editions  # noqa: E402
 import landing  # noqa: E402
 import methods  # noqa: E402
+import quests  # noqa: E402
 import reference  # noqa: E402
 
 import results  # noqa: E402
@@ -441,6 +442,8 @@ def alive(app, name, _template, context, _doctree):
     if its := re.match(r"exercises/ex(\d\d)", name):
         source = context["pathto"](f"_sources/{name}.ipynb", resource=True)
         context["body"] = exercise(context["body"], landing.picture(its[1]), source)
+    elif its := re.match(r"notebooks/deeper/(\w+)", name):
+        context["body"] = context["body"].replace("<p>", f"<p>{quests.picture(its[1])}", 1)
     if "data-live=" in context.get("body", ""):
         app.add_js_file("live.js", defer="defer")
         app.add_css_file("live.css")
