@@ -62,7 +62,8 @@ def grid(x: float, y: float, step: float, values: list[list[float]], colour: str
                 paths.get(level, "") + f"M{x + j * step:.4g} {y + i * step + size / 2:.4g}h{size:g}"
             )
     return "".join(
-        f'<path d="{d}" stroke="var(--{colour})" stroke-width="{size:g}" opacity="{0.1 + 0.11 * level:.2g}"/>'
+        f'<path d="{d}" stroke="var(--{colour})" stroke-width="{size:g}" '
+        f'stroke-opacity="{0.1 + 0.11 * level:.2g}"/>'
         for level, d in sorted(paths.items())
     )
 

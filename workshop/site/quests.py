@@ -6,6 +6,7 @@ Drawn as those of the lessons' cards are, in units of ``landing.WIDE`` by ``land
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 
 from landing import drawn, grid, hand, line, text, words
@@ -25,14 +26,225 @@ def picture(quest: str) -> str:
     return drawn(PICTURES[quest]())
 
 
+BOX = 'class="box"'
+
+
+def box(x: float, y: float, w: float, h: float, more: str = BOX, turn: float = 0) -> str:
+    turned = f' transform="rotate({turn:g} {x + w / 2:g} {y + h / 2:g})"' if turn else ""
+    return f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="5" {more}{turned}/>'
+
+
+def full(colour: str) -> str:
+    return f'fill="var(--{colour})"'
+
+
+def curve(d: str, colour: str, width: float = 3, more: str = "") -> str:
+    return f'<path d="{d}" fill="none" stroke="var(--{colour})" stroke-width="{width:g}"{more}/>'
+
+
+def arc(start: float, end: float, y: float, high: float, colour: str, head: float = 6) -> str:
+    """From above one token to above another, with the head of an arrow."""
+    way = f"M{start:g} {y:g}C{start:g} {y - high:g} {end:g} {y - high:g} {end:g} {y:g}"
+    return curve(f"{way}m{-head:g} {-head:g} {head:g} {head:g} {head:g} {-head:g}", colour)
+
+
+def fixed(seed: int, count: int) -> list[float]:
+    """Numbers between 0 and 1 that look random and are the same each time."""
+    draws = random.Random(seed)
+    return [draws.random() for _i in range(count)]
+
+
+# ---- 01 ----
+@of("01_sets")
+def line_or_bag() -> str:
+    """Three numbers one after the other, and the same three loose in a bag; the largest is marked."""
+    parts = ['<circle cx="244" cy="88" r="66" class="box"/>', '<path d="M52 88H120" class="axis"/>']
+    for n, x, y, turn in ((3, 270, 84, 10), (9, 222, 60, -14), (4, 226, 116, 16)):
+        first, more = {3: 14, 9: 66, 4: 118}[n], 'class="between"' if n == 9 else BOX
+        parts += [box(first, 69, 38, 38, more), text(first + 19, 94.5, f"{n}")]
+        parts += [box(x - 18, y - 18, 36, 36, more, turn), text(x, y + 6.5, f"{n}")]
+    return "".join(parts)
+
+
+# ---- 02 ----
+@of("02_details")
+def slower_and_slower() -> str:
+    """The ways of three hands up to the same position: each turns a fifth as far as the one before."""
+    parts = []
+    for cx, turns in ((60, 3.5), (160, 0.7), (260, 0.14)):
+        way = []
+        for s in (turns * n / 90 for n in range(91)):
+            far, angle = 34 - 7 * (turns - s), math.tau * s
+            way.append((cx + far * math.sin(angle), 88 - far * math.cos(angle)))
+        parts.append(f'<circle cx="{cx}" cy="88" r="45" class="box"/>')
+        parts += [line(way, "sinusoidal", 2.4), hand(cx, 88, 90 - 360 * turns, "sinusoidal", 34)]
+    return "".join(parts)
+
+
+@of("02_fusion")
+def four_ways() -> str:
+    """The numbers of a word and those of a position, and four signs that could join them."""
+    word, place = (0.9, 0.35, 0.7, 0.2, 1, 0.5), [0.55 + 0.45 * math.sin(1.1 * n) for n in range(6)]
+    joins = "".join(
+        f'<path d="M76 88C114 88 104 {y} 160 {y}S206 88 244 88" class="way"/>'
+        f'<circle cx="160" cy="{y}" r="17" class="box"/>{text(160, y + 6.5, sign)}'
+        for y, sign in zip((25, 67, 109, 151), "+×;W", strict=True)
+    )
+    left, right = ([[value] for value in values] for values in (word, place))
+    return joins + grid(50, 22, 22, left, "none") + grid(248, 22, 22, right, "sinusoidal")
+
+
+@of("02_scores")
+def between_two_hands() -> str:
+    """Two hands have walked on together, by 75°; now a matrix stands between them."""
+    parts = ['<path d="M110 88h100" class="axis"/>', box(133, 61, 54, 54), text(160, 94.5, "W")]
+    for cx, degrees, colour in ((62, 130, "q"), (258, 70, "k")):
+        before, after = hand(cx, 88, degrees, colour, 36), hand(cx, 88, degrees - 75, colour, 36)
+        parts.append(f'<circle cx="{cx}" cy="88" r="50" class="box"/><g opacity=".3">{before}</g>{after}')
+    return "".join(parts)
+
+
+# ---- 03 ----
+@of("03_cost")
+def weighed() -> str:
+    """A seesaw: a table of many numbers, and a wave."""
+    draws = fixed(3, 30)
+    table = grid(40, 50, 14, [draws[6 * n : 6 * n + 6] for n in range(4)], "learned")
+    wave = [(208 + 64 * n / 40, 80 - 11 * math.sin(math.tau * n / 20)) for n in range(41)]
+    plank = line([(26, 109), (294, 109)], "ink", 4, ' stroke-linecap="round"')
+    sheet = box(198, 55, 84, 51) + line(wave, "sinusoidal", 3)
+    held = f'<g transform="rotate(-7 160 109)">{table}{sheet}{plank}</g>'
+    return f'{held}<path d="M160 111L142 145H178Z" class="dot"/><path d="M70 146H250" class="axis"/>'
+
+
+@of("03_images")
+def finer() -> str:
+    """An image of sixteen patches with a row each, and of thirty-six: only the corners have one."""
+    small = [[0.1 + 0.17 * j + 0.08 * i for j in range(4)] for i in range(4)]
+    parts = [grid(22, 42, 23, small, "learned"), '<path d="M125 88h24m-7-6 7 6-7 6" class="axis"/>']
+    for n in range(36):
+        i, j = divmod(n, 6)
+        if i % 5 or j % 5:
+            parts.append(box(162 + 23 * j, 19 + 23 * i, 22, 22, full("line")))
+        else:
+            parts.append(grid(162 + 23 * j, 19 + 23 * i, 23, [[small[i * 3 // 5][j * 3 // 5]]], "learned"))
+    for x, y, size in ((22, 42, 1), (162, 19, 1.5)):
+        three = "M28 20H64L44 42C70 40 72 73 46 73 37 73 30 69 27 63"
+        parts.append(f'<g transform="translate({x} {y}) scale({size})">{curve(three, "ink", 6)}</g>')
+    return "".join(parts)
+
+
+@of("03_tables")
+def lens() -> str:
+    """A table of random numbers, and a lens that looks for a wave in it."""
+    draws = fixed(1, 22 * 11)
+    table = grid(17, 17, 13, [draws[22 * n : 22 * n + 22] for n in range(11)], "learned")
+    wave = [(114 + 72 * n / 48, 82 - 15 * math.sin(math.tau * n / 24)) for n in range(49)]
+    glass = '<circle cx="150" cy="82" r="50" class="box" style="stroke-width:5"/>'
+    handle = line([(187, 119), (224, 156)], "ink", 10, ' stroke-linecap="round"')
+    return table + handle + glass + line(wave, "learned", 4, ' stroke-dasharray="8 6"')
+
+
 # ---- 04 ----
+@of("04_axes")
+def two_steps() -> str:
+    """From one patch to another: rows up, then columns to the right. The canvas may become wider."""
+    parts = []
+    for n in range(24):
+        i, j = divmod(n, 6)
+        more = BOX if j < 4 else 'class="axis" stroke-dasharray="3 4"'
+        parts.append(box(60 + 34 * j, 21 + 34 * i, 30, 30, more))
+    parts += [box(60, 123, 30, 30, full("q")), box(162, 55, 30, 30, full("k"))]
+    return "".join(parts) + curve("M75 118V70H154m-7-6 7 6-7 6", "relative", 4)
+
+
 @of("04_clipping")
-def clipped() -> str:
-    """A map of offsets that is flat beyond two steps."""
-    values = [[1 - 0.3 * min(2, abs(i - j)) for j in range(11)] for i in range(11)]
-    ends = text(205, 94, "−2") + text(249, 94, "0") + text(293, 94, "2")
-    level = line([(196, 64), (204, 64), (249, 22), (294, 64), (310, 64)], "relative", 3)
-    return grid(22, 16, 13, values, "relative") + level + ends
+def short_ruler() -> str:
+    """A query looks far back; its ruler ends after three steps."""
+    row = "".join(box(17 + 24 * n, 72, 20, 20, full("q") if n == 11 else BOX) for n in range(12))
+    key = box(41, 72, 20, 20, full("k"))
+    ruler = box(207, 102, 96, 24, full("relative"))
+    ticks = "".join(f"M{219 + 24 * n} 102v10" for n in range(4))
+    rest = '<path d="M207 126H20V102H207" class="axis" stroke-dasharray="3 4"/>'
+    marks = text(216, 150, "−3") + text(291, 150, "0") + text(51, 120, "?")
+    return f"{row}{key}{rest}{ruler}{curve(ticks, 'card', 2.4)}{marks}{arc(291, 51, 66, 62, 'ink')}"
+
+
+@of("04_cost")
+def projected() -> str:
+    """A few numbers, thrown onto a wall of all pairs."""
+    strength = [1 - 0.3 * math.log2(1 + d) for d in range(14)]
+    wall = [[max(0.05, strength[abs(i - j)]) for j in range(14)] for i in range(14)]
+    light = '<path d="M84 82L156 14V161L84 94Z" class="tint"/>'
+    return light + grid(18, 82, 13, [strength[4::-1]], "relative") + grid(158, 14, 10.5, wall, "relative")
+
+
+@of("04_memory")
+def remembered() -> str:
+    """The last word of a piece looks at words kept from the piece before. What are their places?"""
+    parts = ['<path d="M160 74V152" class="axis" stroke-dasharray="3 4"/>']
+    for n in range(8):
+        x = 29 + 36 * n + (10 if n > 3 else 0)
+        own = full("q") if n == 7 else BOX
+        parts.append(box(x - 15, 76, 30, 30, own if n > 3 else full("k")))
+        parts.append(
+            text(x, 134, str(n - 4)) if n > 3 else f'<path d="M291 70C291 20 {x} 20 {x} 70" class="way"/>'
+        )
+    return "".join(parts) + '<path d="M14 116v6H152v-6" class="axis"/>' + text(83, 146, "?")
+
+
+@of("04_signs")
+def mirrored() -> str:
+    """A table of offsets, and the same table read from its other end."""
+    heights = (0.3, 0.5, 1, 0.4, 0.2, 0.12, 0.16)
+    up = "".join(box(73 + 26 * n, 82 - 64 * h, 18, 64 * h, full("relative")) for n, h in enumerate(heights))
+    down = "".join(box(229 - 26 * n, 94, 18, 64 * h, full("k")) for n, h in enumerate(heights))
+    return f'{up}{down}<path d="M60 88H260" class="axis"/>{text(258, 56, "j − i")}{text(62, 130, "i − j")}'
+
+
+@of("04_vectors")
+def wishes() -> str:
+    """One word asks for its neighbour, another for a word far back."""
+    row = "".join(box(16 + 26.5 * n, 124, 22, 22, full("q") if n in (4, 10) else BOX) for n in range(11))
+    return row + arc(133, 106.5, 118, 46, "relative") + arc(292, 53.5, 118, 120, "relative")
+
+
+# ---- 05 ----
+@of("05_both")
+def slot_or_back() -> str:
+    """Above, each token looks two steps back; below, all look at one place."""
+    xs = [31 + 43 * n for n in range(7)]
+    row = "".join(box(x - 14, 74, 28, 28, full("learned") if x == 160 else BOX) for x in xs)
+    backs = "".join(arc(x, x - 86, 68, 56, "relative", 5) for x in xs[2:])
+    ways = (
+        f"M{x} 108C{x} {108 + 0.44 * abs(x - 160):g} 160 {125 + 0.3 * abs(x - 160):g} 160 110" for x in xs
+    )
+    return backs + curve("".join(ways) + "M154 117L160 110L166 117", "learned", 2.4) + row
+
+
+@of("05_evidence")
+def without_interval() -> str:
+    """Two results of a paper (GLUE: BERT-A and BERT-R in TUPE's Table 1), as bars from zero."""
+    bars = "".join(
+        line([(x, 158), (x, 158 - 1.3 * result)], colour, 46) + text(x, 38, f"{result:.1f}")
+        for x, result, colour in ((100, 82.96, "learned"), (220, 83.66, "hybrid"))
+    )
+    return f'{bars}<path d="M56 158H264" class="axis"/>{text(160, 110, "± ?")}'
+
+
+@of("05_formulas")
+def shapes() -> str:
+    """A number plus a vector plus a number."""
+    vector = [[0.5 + 0.5 * f(x)] for x in (1, 0.01) for f in (math.sin, math.cos)]
+    return (
+        grid(20, 72, 32, [[0.8]], "none")
+        + text(79, 95, "+")
+        + grid(106, 24, 32, vector, "sinusoidal")
+        + text(165, 95, "+")
+        + grid(192, 72, 32, [[0.9]], "relative")
+        + text(251, 95, "=")
+        + text(286, 95, "?")
+    )
 
 
 # ---- 06 ----
