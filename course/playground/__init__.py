@@ -160,7 +160,7 @@ def place(name: str, params: dict, inside: str = "", small: bool = False) -> str
 
 def alt(said: str) -> str:
     """Of a picture of lanes; ``said`` is what the page says then: two sentences, before *Start* nothing."""
-    waiting = _("Not started: the last bars are to be guessed.")
+    waiting = _("Not started: the last bar of each is to be guessed.")
     told = re.split(r"(?<=[.。])\s*", said, maxsplit=1)[-1] or waiting
     return joined([_("Attention maps, and bars by length."), told])
 

@@ -398,7 +398,7 @@ def test_where_no_kernel_runs_there_is_a_picture_of_lanes_that_have_learned():
         assert base64.b64decode(shown["image/png"]).startswith(b"\x89PNG")
         return re.search('alt="([^"]*)"', shown["text/html"])[1]
 
-    assert alt(guess=True).endswith("length. Not started: the last bars are to be guessed.")
+    assert alt(guess=True).endswith("length. Not started: the last bar of each is to be guessed.")
     assert re.fullmatch(
         r"Attention maps, and bars by length\. Right answers at 64 tokens: no positions \d+ %, "
         r"a bias for each offset \d+ %\.",

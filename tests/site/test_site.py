@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "workshop" / "site"))
 import article  # noqa: E402
 import landing  # noqa: E402
+import quests  # noqa: E402
 
 import results  # noqa: E402
 
@@ -313,6 +314,15 @@ def test_the_landing_page_has_a_toy_three_ways_to_begin_and_a_card_for_each_less
     captions = re.findall("^:caption: (.+)$", (ROOT / "workshop/site/index.md").read_text("utf-8"), re.M)
     assert re.findall(">([^<]+)</a>", ways) == captions, "where each part begins"
     assert all((site / page).is_file() for page in re.findall('href="([^"]+)"', ways))
+
+
+def test_each_side_quest_has_a_picture_of_its_own(site):
+    names = sorted(path.stem for path in ROOT.glob("notebooks/deeper/*.ipynb"))
+    assert sorted(quests.PICTURES) == names
+    assert len({quests.picture(name) for name in names}) == len(names)
+    for name in names:
+        text = (site / f"notebooks/deeper/{name}.html").read_text(encoding="utf-8")
+        assert re.findall('<p>(<svg class="course-drawn".*?</svg>)', text) == [quests.picture(name)], name
 
 
 def test_an_exercise_has_the_picture_of_its_lesson_and_marks_below_its_headings(site):
