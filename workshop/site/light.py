@@ -538,6 +538,18 @@ def quest(found: re.Match) -> str:
     return f'<p class="course-quest">{found[1]}</p><h1>{capital(found[2], found[3])}'
 
 
+def of_quests(text: str) -> str:
+    """The page of a side quest: its part says above it, and before its neighbours, what it is.
+
+    >>> title = '<b>09 · Side quest: whose stars?</b><h1>09 · Side quest: whose stars?<a class="headerlink">'
+    >>> of_quests(title)[:76]
+    '<b>09 · Whose stars?</b><p class="course-quest">09 · Side quest</p><h1>Whose'
+    """
+    word = QUEST.search(text)[1].partition(" · ")[2]
+    named = rf'((?:<b>|"prev-next-title">)\d\d · ){word}[:：] ?(\W?\w)(?=(.))'
+    return QUEST.sub(quest, re.sub(named, lambda its: its[1] + capital(its[2], its[3]), text))
+
+
 TWICE = re.compile(r"<h1>([^<]*).*?<h2(?=>([^<]*))", re.S)
 XRAY = re.compile(r'((?:<h1>|</i>|\.html">|href="#">)[^<]*?)X-ray')
 """In a title, or in the list of pages: too short a word to be broken."""
@@ -581,7 +593,7 @@ def lighten(site: Path) -> None:
         mended = WAY.sub('<p class="course-way">', mended)
         mended = XRAY.sub(r'\1<span class="course-kept">X-ray</span>', mended)
         if page.parent.name == "deeper":
-            mended = TWICE.sub(said_once, QUEST.sub(quest, mended))
+            mended = TWICE.sub(said_once, of_quests(mended))
         mended = SPACE.sub(lambda its: its[1] or its[0], TABLE.sub(rows, TABLE.sub(amounts, mended)))
         mended = SWATCH.sub(r'\1<i class="course-swatch" style="background:\2"></i>\2', mended)
         mended = PRINTED.sub(printed, CODE.sub(chip, mended))

@@ -249,7 +249,7 @@ function cells(pen, { palette }, x, y, wide, high, columns = N) {
   const own = pens(pen.g()), places = wide > 36 && high < 36 ? 2 : 1;
   const made = range(N).map(i => range(columns).map(j => [
     own.rect({ x: x + j * wide, y: y + i * high, width: wide - 1, height: high - 1, rx: high > 24 ? 3 : 1 }),
-    wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 33 ? 12 : 11 })]));
+    wide > 30 && high > 14 && own.text({ x: x + (j + 0.5) * wide - 0.5, y: y + (i + 0.5) * high, mid: 1, still: 1, fs: wide > 44 ? 15 : wide > 33 ? 12 : 11 })]));
   return (values, limit) => made.forEach((row, i) => row.forEach(([box, text], j) => {
     const { fill, ink } = signed(palette, values[i][j] / limit);
     set(box, { fill });
@@ -286,21 +286,21 @@ function build(app, stage) {
   const W = app.width(stage), below = stage.clientWidth < 600, message = html(stage, "p", { class: "lv-says" });
   const names = terms.map(({ text }, n) => (n ? text.replace(/^(−?)/, (_, sign) => `${sign || "+"} `) : text));
   const x1 = clamp(Math.max(...names.map(name => name.replaceAll("_", "").length)) * 8 + 36, 88, 150);
-  const edge = below ? 132 : 164, left = below ? 0 : W - edge - (app.small ? 0 : 48); // the words of the queries stand at its right
+  const large = app.small && terms.length < 3, edge = below ? 132 : large ? 196 : 164, left = below ? 0 : W - edge - (app.small ? 0 : 48); // the words of the queries stand at its right
   const narrow = below || !app.small && left - x1 < 570, lane = below ? W : left - 40, gap = narrow ? 14 : 20;
-  const large = app.small && terms.length < 3, cw = narrow ? Math.min(38, (lane - 2 * gap) / 9) : app.small ? 34 : 38;
+  const cw = narrow ? Math.min(38, (lane - 2 * gap) / 9) : large ? 28 : app.small ? 34 : 38, fs = large ? 16 : 13;
   const tall = narrow ? 158 : terms.length < 3 ? 150 : app.small && terms.length > 3 ? 74 : [112, 86, 70][terms.length - 3] - 20 * app.small;
   const side = narrow ? 88 : tall - 18, lanes = narrow ? 12 : 36, ch = side / N;
   const at = terms.map((_, n) => lanes + terms.slice(0, n).reduce((sum, term) => sum + tall - 24 * (narrow && !open(app, term)), 0));
   const xs = narrow ? 0 : x1, x2 = xs + N * cw + gap, x3 = x2 + cw + gap, x4 = x3 + N * cw + gap - 5, room = lane - x4 > 150;
   const end = at.at(-1) + tall;
-  const top = below ? end + 40 : narrow ? 40 : lanes, high = below ? 100 : app.small && !large ? 60 : 88;
+  const top = below ? end + 40 : narrow ? 40 : lanes, high = below ? 100 : app.small ? 60 : 88;
   const bx = below ? 170 : left, bars = below ? top + edge : top + edge + 30 + high;
   const H = below ? bars + 26 : Math.max(end, bars + 24);
   const [pic, pen] = canvas(stage, W, H, speak`Terms of a score, what remains of each, and the weights`);
-  const keys = (x, wide, y) => wide > 30 && all.forEach(j => pen.text({ x: x + (j + 0.5) * wide, y, mid: 1, fill: "--k", fs: app.small ? 13 : Math.min(12, wide / 3.2), translate: "no" }, data.WORDS[j]));
+  const keys = (x, wide, y) => wide > 30 && all.forEach(j => pen.text({ x: x + (j + 0.5) * wide, y, mid: 1, fill: "--k", fs: large ? 14.5 : app.small ? 13 : Math.min(12, wide / 3.2), translate: "no" }, data.WORDS[j]));
   if (!narrow) {
-    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 8, mid: 1 }, words));
+    [[speak`the term`, x1 + 2 * cw], [speak`mean`, x2 + cw / 2], [speak`what remains`, x3 + 2 * cw]].forEach(([words, x]) => pen.text({ x, y: 8, mid: 1, fs }, words));
     if (!app.small) keys(x1, cw, 26);
   }
 
@@ -316,7 +316,7 @@ function build(app, stage) {
     marks.push(mark);
     cells(pen, data, xs, my, cw, ch)(term.values, limit);
     const framed = x => pen.rect({ x: x - 1.5, width: N * cw + 2, height: ch + 2, fill: "none", stroke: "--q", sw: 2, rx: 2 }), frames = [framed(xs)];
-    const line = (words, x, y, more = {}) => pen.text({ x, y, vc: 1, fs: 12.5, fill: "--ink", ...more }, words);
+    const line = (words, x, y, more = {}) => pen.text({ x, y, vc: 1, fs: fs - 0.5, fill: "--ink", ...more }, words);
     if (seen || room) [["−", x2], ["=", x3]].forEach(([sign, x]) => pen.text({ x: x - gap / 2 - 1, y: mid, mid: 1, fs: 16 }, sign));
     if (!seen) {
       const x = room ? x4 : x2, up = tall < 80 ? 4 : 0;
@@ -324,8 +324,8 @@ function build(app, stage) {
         pen.rect({ x: at, y: my, width: width - 1, height: side - 1, rx: 4, fill: "none", stroke: "--line", sw: 1.5, dash: "4 4" });
         pen.text({ x: at + width / 2, y: mid, mid: 1, fs: 20 }, "?");
       });
-      line(speak`Leave it out:`, x, mid - 30 + up, { fs: 13.5 });
-      line(speak`does a weight change?`, x, mid - 13 + up, { fs: 13.5 });
+      line(speak`Leave it out:`, x, mid - 30 + up, { fs: fs + 0.5 });
+      line(speak`does a weight change?`, x, mid - 13 + up + 2 * large, { fs: fs + 0.5 });
       const tell = way => () => { guesses(app).set(term.text, way); app.on = true; app.set({}); };
       button(pen, x, mid + 16 - up / 2, 62, speak`yes`, tell(true), `yes${n}`);
       button(pen, x + 72, mid + 16 - up / 2, 62, speak`no`, tell(false), `no${n}`);
@@ -342,13 +342,13 @@ function build(app, stage) {
         parts[1](term.values.map(row => row.map(v => v - share * mean(row))), limit);
         if (share < 1) app.wake();
       });
-      const strong = { fs: 13.5, fw: 600, fill: gone ? "--soft" : "--mix" }, by = gone ? speak`no weight changes` : speak`weights change by ≤ ${term.moved.toFixed(2)}`;
+      const strong = { fs: fs + 0.5, fw: 600, fill: gone ? "--soft" : "--mix" }, by = gone ? speak`no weight changes` : speak`weights change by ≤ ${term.moved.toFixed(2)}`;
       if (narrow) {
         line(gone ? lines.join(" ") : TOLD[term.kind], 0, my + side + 14, strong);
         line(by, lane, my + side + 14, { ta: "end" });
         line(sure, lane, y + 11, { ta: "end" });
       } else {
-        const told = [...lines, by, sure].filter(Boolean), step = Math.min(18, (side + 8) / told.length);
+        const told = [...lines, by, sure].filter(Boolean), step = Math.min(large ? 22 : 18, (side + 8) / told.length);
         told.forEach((words, k) => line(words, x4, mid + (k - (told.length - 1) / 2) * step, k < lines.length ? strong : {}));
       }
     }
@@ -358,7 +358,7 @@ function build(app, stage) {
 
   // -- their sum, for all queries, and the weights of one --
   const cell = edge / N, whole = cells(pen, data, left, top, cell, cell), sum = LIMITS.find(most => Math.max(...e.flat().map(Math.abs)) <= most) ?? 5120;
-  const head = (x, wide, y) => pen.text({ x: below ? x : x + wide / 2, y, vc: 1, ta: below ? "start" : "middle", fill: "--ink", fw: 700 });
+  const head = (x, wide, y) => pen.text({ x: below ? x : x + wide / 2, y, vc: 1, ta: below ? "start" : "middle", fill: "--ink", fw: 700, fs });
   say(head(left, edge, top - 28), speak`= the score e_ij`);
   keys(left, cell, top - 10);
   if (!below && !app.small) all.forEach(i => pen.text({ x: left + edge + 8, y: top + (i + 0.5) * cell, vc: 1, fill: "--q", fs: 12, translate: "no" }, data.WORDS[i]));
@@ -372,9 +372,9 @@ function build(app, stage) {
   pen.line({ x1: bx, x2: bx + N * wide, y1: bars, y2: bars, stroke: "--line", sw: 2 });
   const columns = all.map(j => {
     const at = bx + (j + 0.5) * wide, half = wide * 0.36;
-    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: app.small ? 13 : below ? 11 : 12, translate: "no" }, data.WORDS[j]);
+    pen.text({ x: at, y: bars + 15, mid: 1, fill: "--k", fs: large ? 14.5 : app.small ? 13 : below ? 11 : 12, translate: "no" }, data.WORDS[j]);
     return [pen.rect({ x: at - half, width: half - 1, rx: 2, fill: "--mix2", stroke: "--mix", sw: 1, dash: "3 2" }),
-      pen.rect({ width: half, rx: 2, fill: "--mix" }), pen.text({ ta: "middle", fill: "--ink", fs: app.small ? 13 : 11.5 }), at, half];
+      pen.rect({ width: half, rx: 2, fill: "--mix" }), pen.text({ ta: "middle", fill: "--ink", fs: app.small ? fs : 11.5 }), at, half];
   });
   whole(e, sum);
   if (app.on) pic.querySelector("[role=button]")?.focus({ preventScroll: true }); // from guess to guess by keys
