@@ -265,11 +265,15 @@ def in_lines(block: str) -> list[str]:
 
 
 def _broken(line: str) -> list[str]:
-    """The equations in one line of a docstring; a condition has a line of its own below its equation."""
+    r"""The equations in one line of a docstring; a condition stands beside its equation, if there is room.
+
+    >>> _broken(r"a = b \quad j < i")
+    ['a = b \\qquad j < i']
+    """
     if "aligned" in line:
         return [re.sub(r"\s*&&\s*", r" \\\\ & \\quad ", line)]
     parts = re.split(r",?\s*\\q?quad\b\s*(?=[^\n]*=)", line)
-    parts = [re.sub(r"\s*\\q?quad\b\s*", "\n", part) for part in parts]
+    parts = [re.sub(r"\s*\\q?quad\b\s*", "\n" if "\n" in part else r" \\qquad ", part) for part in parts]
     start, end, more = r"\begin{aligned} & ", r" \end{aligned}", r" \\ & \quad "
     return [start + more.join(part.split("\n")) + end if "\n" in part else part for part in parts]
 
@@ -323,7 +327,8 @@ def facts(page: Method) -> str:
         depends = "where both stand" if its.get("shift", 0) > 0 else "distance alone"
         given["A score depends on"] = DEPENDS.get(page.page, depends if its["doors"] else "the tokens alone")
     if page.row:
-        given["Loss on longer texts"] = page.row.later or in_a_line(page.row.longer)
+        of, _sign, then = page.row.later.rpartition(": ")
+        given[f"On {of}" if of else "Loss on longer texts"] = then or in_a_line(page.row.longer)
     items = "".join(
         f"<div><dt>{title}</dt><dd>{html.escape(text).replace('`', '')}</dd></div>"
         for title, text in given.items()
@@ -355,8 +360,8 @@ def cost(page: Method) -> list[tuple[str, str]]:
 def timed(name: str) -> list[tuple[str, str]]:
     """What a layer of attention takes with it beside one without positions, where that was timed."""
     record = experiments.load("cost")
-    if f"time {name}" not in record.runs[0].values:
-        return []
+    if name == "none" or f"time {name}" not in record.runs[0].values:
+        return []  # all others are compared with it
     first, *_more, last = record.settings["lengths"]["forward"]
     near, far = (costs.cost(record, "forward", name, length) for length in (first, last))
     heads, width = record.settings["heads"], record.settings["head_dim"]
