@@ -49,6 +49,7 @@ from course.experiments import (
     why_rope,
     word_order,
 )
+from course.experiments.sweep import spoken
 from course.lab.working_copy import served
 from course.lesson import museum, panel, predictions, questions, resume, turns
 from course.lesson.claims import DECIDE
@@ -270,7 +271,7 @@ def _library() -> Iterator[tuple[str, str]]:
         *lengths.ENCODINGS,
         *lengths.rows(experiments.load("lengths")),
     )
-    yield from ((text, "figures of records") for text in names if re.search("[A-Za-z]{2}", text))
+    yield from ((text, "figures of records") for text in map(spoken, names) if re.search("[A-Za-z]{2}", text))
     elsewhere = {
         *COURSE.glob("checks/questions/q*.py"),
         *COURSE.glob("lesson/turns/t*.py"),

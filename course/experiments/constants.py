@@ -41,7 +41,7 @@ from ..verdicts import OPEN, Outcome, above, all_of, below, fact, within
 from . import lengths, rates, tuning
 from .record import Record
 from .statistics import Interval, difference
-from .sweep import TRAINING, Experiment, Finding, in_words
+from .sweep import TRAINING, Experiment, Finding, in_words, spoken
 
 FAR = 8
 """The longer texts of the search are of so many times L: the longest that leave those reported alone."""
@@ -270,7 +270,7 @@ def figure(record: Record):
     names, far = record.settings["encodings"], record.settings["multiples"][-1]
     fig, axes = plots.panels(1, 2, size=(12, 1.5 + 0.42 * len(names)))
     for ax, at, where in zip(axes, (0, -1), ("L", f"{far} L"), strict=True):
-        gains = {name: gain(record, name, at) for name in names}
+        gains = {spoken(name): gain(record, name, at) for name in names}
         plots.bars(
             {name: -each.mean for name, each in gains.items()},
             spread={name: (-each.high, -each.low) for name, each in gains.items()},

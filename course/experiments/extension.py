@@ -30,7 +30,7 @@ from tutorial_lib.training import accuracy, evaluate, seeded, train
 from ..verdicts import above, below, identity
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 S = 4
 SCALINGS = {
@@ -135,7 +135,9 @@ def figure(record: Record):
         axes, (("text", _("loss of the last characters (nats)")), ("passkey", _("keys found"))), strict=True
     ):
         for ax, when in zip(row, ("at once", "tuned"), strict=True):
-            runs = {name: torch.tensor(record.values(f"{name}, {when}", task=task)) for name in SCALINGS}
+            runs = {
+                spoken(name): torch.tensor(record.values(f"{name}, {when}", task=task)) for name in SCALINGS
+            }
             plots.lines(
                 multiples,
                 {name: x.mean(0) for name, x in runs.items()},

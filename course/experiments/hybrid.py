@@ -29,7 +29,7 @@ from ..verdicts import above, all_of, below, identity, unmeasured, within
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 VALUES = 8
 SIZES = {"d_model": 64, "layers": 1, "heads": 4, "length": 24, "lr": 9e-3}
@@ -158,7 +158,7 @@ def measure(settings: dict, cell: dict, seed: int, device: torch.device) -> dict
 def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(13, 7), sharey=True)
     for ax, part, title in zip(axes, ("slot", "back"), (_("the absolute slot"), _("two back")), strict=True):
-        got = {name: record.values(part, encoding=name) for name in record.settings["encodings"]}
+        got = {spoken(name): record.values(part, encoding=name) for name in record.settings["encodings"]}
         plots.bars(
             {name: sum(values) / len(values) for name, values in got.items()},
             spread={name: (min(values), max(values)) for name, values in got.items()},
@@ -178,7 +178,7 @@ def alt(record: Record) -> str:
         for name in names
         for part in ("slot", "back")
     }
-    both = [name for name in names if min(mean[name, "slot"], mean[name, "back"]) > BOTH]
+    both = [spoken(name) for name in names if min(mean[name, "slot"], mean[name, "back"]) > BOTH]
     return _(
         "Bars of accuracy on two kinds of question for {n} encodings. Above {high} on both: {both}. The "
         "sum has {sum} on the slot, the relative bias alone {alone}."

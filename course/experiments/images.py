@@ -30,7 +30,7 @@ from ..verdicts import above, all_of, below, identity
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 SIDE, WIDE, TRAIN, KEPT = 4, 6, 1347, 200
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "lr": 9e-3}
@@ -164,7 +164,7 @@ def figure(record: Record):
         title=_("On a wider canvas one axis fails"),
         xlabel=_("accuracy on unseen digits"),
         xticks=ticks,
-        yticks=names,
+        yticks=list(map(spoken, names)),
         limits=(0, 1),
         cmap="weights",
         colorbar=None,

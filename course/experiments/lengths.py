@@ -39,7 +39,7 @@ from . import rates
 from .extension import SCALINGS, S
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 FAMILIES = {
     "position in the tokens": ("none", "sinusoidal", "learned"),
@@ -232,9 +232,9 @@ def figure(record: Record):
             }
             plots.lines(
                 multiples,
-                {name: torch.tensor(runs).mean(0) for name, runs in values.items()},
+                {spoken(name): torch.tensor(runs).mean(0) for name, runs in values.items()},
                 spread={
-                    name: (torch.tensor(runs).amin(0), torch.tensor(runs).amax(0))
+                    spoken(name): (torch.tensor(runs).amin(0), torch.tensor(runs).amax(0))
                     for name, runs in values.items()
                 },
                 ax=ax,
@@ -245,7 +245,7 @@ def figure(record: Record):
                 if title == first
                 else "",
                 xlabel=_("length / L") if title == last else "",
-                ylabel="" if what == "tail" else title if len(names) > 1 else names[0],
+                ylabel="" if what == "tail" else title if len(names) > 1 else spoken(names[0]),
             )
     return fig
 

@@ -31,7 +31,7 @@ from ..verdicts import above, all_of, below
 from . import lengths, rates
 from .record import Record
 from .statistics import Interval, difference
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 ENCODINGS = ("sinusoidal", "rotary", "alibi", "t5")
 KNOWN = 6
@@ -148,10 +148,10 @@ def figure(record: Record):
     """Loss of the second passage, and the use of the first, against the length."""
     multiples, names = record.settings["multiples"], record.settings["encodings"]
     again, new = (
-        {name: torch.tensor(record.values(what, encoding=name)) for name in names}
+        {spoken(name): torch.tensor(record.values(what, encoding=name)) for name in names}
         for what in ("again", "new")
     )
-    use = {name: new[name] - again[name] for name in names}
+    use = {name: new[name] - again[name] for name in new}
     fig, axes = plots.panels(1, 2, size=(13, 5))
     for ax, title, values in zip(
         axes,

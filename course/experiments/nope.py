@@ -27,7 +27,7 @@ from tutorial_lib.training import cross_entropy, seeded, train
 from ..verdicts import above, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 ENCODINGS = ("none", "sinusoidal", "rotary")
 OBJECTIVES = ("causal", "masked")
@@ -121,7 +121,7 @@ def figure(record: Record):
     names = record.settings["encodings"]
     fig, (*axes, probe) = plots.panels(1, 3, size=(13.8, 5))
     for ax, objective in zip(axes, OBJECTIVES, strict=True):
-        runs = {name: loss(record, name, objective) for name in names}
+        runs = {spoken(name): loss(record, name, objective) for name in names}
         plots.bars(
             {name: sum(x) / len(x) for name, x in runs.items()},
             ax=ax,
@@ -141,13 +141,15 @@ def figure(record: Record):
         )
     label = {"causal": _("{name}, decoder"), "masked": _("{name}, encoder")}
     read = {
-        label[objective].format(name=_(name)): torch.tensor(
+        label[objective].format(name=_(spoken(name))): torch.tensor(
             record.values("probe", encoding=name, objective=objective)
         )
         for name, objective in (("none", "causal"), ("none", "masked"), ("sinusoidal", "causal"))
         if name in names
     }
-    read[_("none, untrained")] = torch.tensor(record.values("untrained", encoding="none", objective="causal"))
+    read[_("no positions, untrained")] = torch.tensor(
+        record.values("untrained", encoding="none", objective="causal")
+    )
     plots.lines(
         range(record.settings["layers"] + 1),
         {label: x.mean(0) for label, x in read.items()},

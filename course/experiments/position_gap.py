@@ -36,7 +36,7 @@ from tutorial_lib.model import Cache
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 TRAINED = SMOLLM2_TRAININGS[-1][0]
 SCALINGS = {
@@ -191,7 +191,9 @@ def spreads(shares: dict[str, Interval]) -> list[float]:
 def figure(record: Record):
     gaps, names = record.settings["gaps"], record.settings["scalings"]
     fig, (left, right) = plots.panels(1, 2, size=(13.5, 6))
-    losses = {name: torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names}
+    losses = {
+        spoken(name): torch.tensor([repeats(record, name, gap) for gap in gaps]).mean(1) for name in names
+    }
     none = interval(record.values("first", scaling="raw")).mean
     plots.lines(
         [gap / 1000 for gap in gaps],
@@ -211,7 +213,7 @@ def figure(record: Record):
         same = [other for other in names if torch.allclose(limits(name), limits(other))]
         share = (limits(name) < x[:, None]).double().mean(1)
         last = name == same[-1]
-        drawn["\n".join(map(_, same)) if last else name] = share if last else share * math.nan
+        drawn["\n".join(map(_, map(spoken, same))) if last else name] = share if last else share * math.nan
     plots.lines(
         x / 1000,
         drawn,

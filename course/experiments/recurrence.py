@@ -27,7 +27,7 @@ from tutorial_lib.training import evaluate, seeded, train
 from ..verdicts import above, below
 from .record import Record
 from .statistics import Interval, difference
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 ENCODINGS = ("transformer-xl", "rotary", "shaw", "sinusoidal-collide", "sinusoidal-count")
 
@@ -108,7 +108,7 @@ def figure(record: Record):
     fig, axes = plots.panels(1, 2, size=(12, 5), sharey=True)
     for ax, memory in zip(axes, (False, True), strict=True):
         values = {
-            name: torch.tensor(record.values("loss", encoding=name, memory=memory))
+            spoken(name): torch.tensor(record.values("loss", encoding=name, memory=memory))
             for name in record.settings["encodings"]
         }
         plots.lines(

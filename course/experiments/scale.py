@@ -34,7 +34,7 @@ from ..verdicts import OPEN, Outcome, above, all_of, below, fact
 from . import lengths, rates, tuning
 from .record import Record
 from .statistics import Interval, difference, interval, t_975
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 ENCODINGS = ("sinusoidal", "rotary", "alibi", "t5")
 BIASES = ("alibi", "t5")
@@ -232,9 +232,9 @@ def figure(record: Record):
     if apart(record):
         return _gaps_apart(record)
     names, sizes = record.settings["encodings"], range(len(record.settings["sizes"]))
-    losses = {name: torch.tensor([at_length(record, n, name) for n in sizes]) for name in names}
-    rises = {name: torch.tensor([rise(record, n, name).values for n in sizes]) for name in names}
-    gaps = {name: x - losses["rotary"] for name, x in losses.items()}
+    losses = {spoken(name): torch.tensor([at_length(record, n, name) for n in sizes]) for name in names}
+    rises = {spoken(name): torch.tensor([rise(record, n, name).values for n in sizes]) for name in names}
+    gaps = {name: x - losses[spoken("rotary")] for name, x in losses.items()}
     shown = {
         "loss at L (nats)": losses,
         "loss at L minus that of RoPE (nats)": gaps,

@@ -39,7 +39,7 @@ from ..verdicts import above, below
 from . import lengths, tasks
 from .record import Record
 from .statistics import Interval, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 ENCODINGS = tuple(sorted(COMPARED, key=[*rows(), *COMPARED].index))
 """Those that are on the board stay in their order, so that it prints as it did; new ones follow."""
@@ -247,7 +247,7 @@ def figure(record: Record):
     names = record.settings["encodings"]
     fig, axes = plots.panels(1, 3, size=(13.5, 0.36 * len(names) + 1.5), sharey=True)
     for ax, key in zip(axes, ("time", "apart", "shift"), strict=True):
-        values = {name: record.values(key, encoding=name) for name in names}
+        values = {spoken(name): record.values(key, encoding=name) for name in names}
         plots.forest(
             {name: statistics.fmean(x) for name, x in values.items()},
             ax=ax,

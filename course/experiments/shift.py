@@ -23,7 +23,7 @@ from ..verdicts import above, all_of, below, identity
 from . import rates
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 VALUES, K = 16, 3
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 12, "offsets": [0, 1, 10, 100, 1000], "lr": 9e-3}
@@ -140,7 +140,7 @@ def figure(record: Record):
             title=title,
             xlabel=_("all positions moved by"),
             xticks=ticks,
-            yticks=names,
+            yticks=list(map(spoken, names)),
             limits=(0, 1),
             cmap="weights",
             colorbar=None,

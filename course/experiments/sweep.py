@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,36 @@ PRESETS = ("live", "full", "chinese", "gpu", "exercise")
 LISTS = ("bases", "between", "encodings", "protocol", "scalings", "texts")
 """Settings that only list cells: one more on the list leaves what was measured for the others as it is."""
 
+NAMES = {
+    "none": "no positions",
+    "rotary": "RoPE",
+    "raw": "RoPE as trained",
+    "alibi": "ALiBi",
+    "xpos": "xPos",
+    "t5": "T5",
+    "shaw": "Shaw",
+    "deberta": "DeBERTa",
+    "transformer-xl": "Transformer-XL",
+    "tupe": "TUPE",
+    "cope": "CoPE",
+    "kerple": "KERPLE",
+    "fire": "FIRE",
+    "sandwich": "Sandwich",
+    "forgetting": "Forgetting",
+    "concat": "concatenate",
+}
+"""What figures call an encoding; in records it is named as in the registry."""
+
 PATIENCE = 20  # seconds to wait for a cluster to answer
+
+
+def spoken(name: str) -> str:
+    """What a figure calls it.
+
+    >>> [spoken(name) for name in ("rotary + YaRN", "alibi-symmetric", "table")]
+    ['RoPE + YaRN', 'ALiBi-symmetric', 'table']
+    """
+    return re.sub(rf"\b({'|'.join(NAMES)})\b(?! \()", lambda word: NAMES[word[0]], name)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..verdicts import above, all_of
 from . import rates
 from .record import Record
 from .statistics import Interval, difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 VALUES, LAST = 16, 8
 MULTIPLES = (1, 2, 4, 16)
@@ -129,7 +129,8 @@ def figure(record: Record):
     fig, axes = plots.panels(2, 3, size=(13.5, 8.5), sharey=True)
     for ax, task in zip(axes.flat, of(record, "tasks"), strict=False):
         got = {
-            name: record.values("accuracy", task=task, encoding=name) for name in record.settings["encodings"]
+            spoken(name): record.values("accuracy", task=task, encoding=name)
+            for name in record.settings["encodings"]
         }
         z = [[statistics.fmean(x) for x in zip(*values, strict=True)] for values in got.values()]
         plots.heat(

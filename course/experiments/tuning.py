@@ -17,7 +17,7 @@ from tutorial_lib.training import position_parameters
 from ..verdicts import fact
 from . import hybrid, images, lengths, rates, shift, tasks
 from .record import Record
-from .sweep import Experiment, Finding
+from .sweep import Experiment, Finding, spoken
 
 MODULES = {module.EXPERIMENT.name: module for module in (lengths, shift, tasks, hybrid, images)}
 DIVERGED = 100.0
@@ -71,12 +71,12 @@ def figure(record: Record):
     """For the encodings of the first experiment, how much of its loss one rate for all costs each."""
     name, found = next(iter(searched(record).items()))
     lost = {
-        label: losses[at_one_rate(record.settings, name)] - min(losses.values())
+        spoken(label): losses[at_one_rate(record.settings, name)] - min(losses.values())
         for label, losses in found.items()
     }
     return plots.bars(
         dict(sorted(lost.items(), key=lambda pair: -pair[1])),
-        title=f"{name}: what one learning rate for all costs",
+        title="What one learning rate for all costs",
         xlabel="nats at the trained length",
         size=(9, 1.5 + 0.42 * len(lost)),
     )

@@ -17,6 +17,7 @@ from tutorial_lib.language import _, joined
 
 from . import cost, lengths, scale
 from .record import Record
+from .sweep import spoken
 
 RECORDS = ("lengths", "scale", "long_range", "cost")
 """The experiments whose records are shown, as far as they are given."""
@@ -74,7 +75,9 @@ def _at_L(records, ax):
     ax.plot(
         [statistics.fmean(x) for x in own], rows, "D", color="#0072B2", markersize=8, label=_("its own rates")
     )
-    ax.set_yticks(rows, [f"{_(name)}  {statistics.fmean(x):.2f}" for name, x in zip(names, own, strict=True)])
+    ax.set_yticks(
+        rows, [f"{_(spoken(name))}  {statistics.fmean(x):.2f}" for name, x in zip(names, own, strict=True)]
+    )
     ax.yaxis.set_inverted(True)
     ax.set_title(_("Trained and read at L"))
     ax.set_xlabel(_("loss in nats"))
@@ -156,7 +159,7 @@ def _of_cost(record, ax, doing, what, title, ylabel, **options):
         (way for way in cost.DRAWN if cost.lengths(record, doing, way)),
         key=lambda way: BEYOND.index(way) if way in BEYOND else len(BEYOND),
     )
-    curves = {way: [cost.mean(record, what, doing, way, n) for n in at] for way in ways}
+    curves = {spoken(way): [cost.mean(record, what, doing, way, n) for n in at] for way in ways}
     plots.lines(
         at,
         curves,
@@ -174,10 +177,10 @@ def _lines(ax, x, values, **options):
     """Means of ``[seeds, points]``, with the range of the seeds."""
     plots.lines(
         x,
-        {name: y.mean(0) for name, y in values.items()},
+        {spoken(name): y.mean(0) for name, y in values.items()},
         ax=ax,
         markers=True,
-        spread={name: (y.amin(0), y.amax(0)) for name, y in values.items()},
+        spread={spoken(name): (y.amin(0), y.amax(0)) for name, y in values.items()},
         **options,
     )
 
@@ -198,11 +201,11 @@ def _said_lengths(record):
         "{first}, {lowest}, highest for {last}, {highest}. Hollow dots, at one rate for all: {moved} moves "
         "most, to {there}. Beside them lines of the loss on longer texts, from L to {n} L: {each}."
     ).format(
-        first=_(first),
+        first=_(spoken(first)),
         lowest=f"{own[first]:.2f}",
-        last=_(last),
+        last=_(spoken(last)),
         highest=f"{own[last]:.2f}",
-        moved=_(moved),
+        moved=_(spoken(moved)),
         there=f"{of_all[moved]:.2f}",
         n=record.settings["multiples"][-1],
         each=_ends(tails),
@@ -225,7 +228,9 @@ def _said_far(record):
 def _said_cost(record):
     at = sorted(record.settings["lengths"]["decode"])
     ways = [way for way in cost.DRAWN if cost.lengths(record, "decode", way)]
-    times = {way: [cost.mean(record, "time", "decode", way, n) for n in (at[0], at[-1])] for way in ways}
+    times = {
+        spoken(way): [cost.mean(record, "time", "decode", way, n) for n in (at[0], at[-1])] for way in ways
+    }
     return _(
         "Lines of the time of a decoding step with {few} to {many} keys, beside no position: {each}; "
         "and of the memory of a forward pass."
@@ -240,7 +245,7 @@ def _ends(lines, form=".2f"):
     """The first and the last number of each line."""
     return _(", ").join(
         _("{name} from {first} to {last}").format(
-            name=_(name), first=format(line[0], form), last=format(line[-1], form)
+            name=_(spoken(name)), first=format(line[0], form), last=format(line[-1], form)
         )
         for name, line in lines.items()
     )

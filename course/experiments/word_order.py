@@ -15,7 +15,7 @@ from tutorial_lib.training import accuracy, seeded, train
 from ..verdicts import above, all_of, below, identity
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 SIZES = {"d_model": 32, "layers": 2, "heads": 4, "lr": 3e-3}
 """Where a preset does not say otherwise."""
@@ -86,8 +86,9 @@ def figure(record: Record):
         cmap="weights",
         values=".2f",
         colorbar=_("accuracy"),
-        xticks=[name.replace("-", "\n") for name in map(_, names)],
+        xticks=[name.replace("-", "\n") for name in map(_, map(spoken, names))],
         yticks=[_("encoder"), _("decoder (causal)")],
+        title=_("With a causal mask, every one learns who does it"),
         size=(11, 3.4),
     )
 

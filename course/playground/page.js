@@ -14,7 +14,7 @@ const signed = x => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
 
 // ---- elements ----
 function el(parent, tag, attributes = {}, text) {
-  const svg = ["svg", "rect", "line", "text", "circle", "path"].includes(tag);
+  const svg = /^(svg|rect|line|text|circle|path)$/.test(tag);
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) if (value !== false) node.setAttribute(name, value === true ? "" : value);
   if (text !== undefined) node.textContent = text;
@@ -33,7 +33,7 @@ function field(parent, label, tag, attributes = {}) {
 }
 function menu(parent, label, choices, value, change) {
   const select = field(parent, label, "select");
-  for (const [key, text] of choices) select.add(new Option(text, key, false, String(key) === String(value)));
+  for (const [key, text] of choices) select.add(new Option(text, key, false, key == value));
   on(select, "change", () => change(select.value));
   return select;
 }
@@ -64,7 +64,7 @@ function link(settings) {
 }
 function read(text, { KINDS, TASKS }, narrow) {
   const given = new URLSearchParams(text), found = { ...START, text: (given.get("text") || RHYME).slice(0, 4000) };
-  const one = (name, value) => NUMBERS[name].find(each => String(each) === value);
+  const one = (name, value) => NUMBERS[name].find(each => each == value);
   for (const name of Object.keys(START)) if (name in NUMBERS) found[name] = one(name, given.get(name)) ?? START[name];
   if (Object.hasOwn(TASKS, given.get("task") ?? "")) found.task = given.get("task");
   if (/^\d{1,9}$/.test(given.get("seed") ?? "")) found.seed = +given.get("seed");
@@ -333,27 +333,34 @@ export function playground(root, { settings: given = "", change = () => {}, copy
     const X0 = 6;
     let Y0, TALL, H = 146;
     function drawBars() {
-      Y0 = H - 38; TALL = Y0 - 20;
+      Y0 = H - 38; TALL = Y0 - 24;
       bars.setAttribute("viewBox", `0 0 320 ${H}`);
-      const at = lengths(settings), width = (320 - X0) / at.length, shares = lane.report?.s ? lane.report.shares : at.map(() => 0), beyond = at.findIndex(l => l > settings.L);
+      const at = lengths(settings), width = (320 - X0) / at.length, beyond = at.findIndex(l => l > settings.L);
       bars.replaceChildren();
-      for (const y of [Y0 - TALL, Y0]) rule(bars, X0, 320, y, y, "axis");
+      const put = (x, y, text, kind, side = "middle") => el(bars, "text", { x, y, class: `pg-${kind}`, "text-anchor": side }, text), ran = lane.report?.s, shares = ran ? lane.report.shares : [];
       at.forEach((l, i) => {
-        const x = X0 + i * width + 3, tall = TALL * (shares[i] || 0), last = i === at.length - 1;
-        el(bars, "rect", { x, y: Y0 - tall, width: width - 6, height: tall, rx: 2, class: l > settings.L ? "pg-beyond" : "pg-within" });
-        el(bars, "text", { x: x + width / 2 - 3, y: Y0 + 15 }, l);
-        if (last && (lane.guess !== null || lane.s === 0)) {
+        const x = X0 + i * width + 3, tall = TALL * (shares[i] || 0), mid = x + width / 2 - 3, last = i === at.length - 1;
+        for (const [height, kind] of [[TALL, "room"], [tall, l > settings.L ? "beyond" : "within"]]) el(bars, "rect", { x, y: Y0 - height, width: width - 6, height, rx: 2, class: `pg-${kind}` });
+        put(mid, Y0 + 15, l, "note");
+        if (last && (lane.guess !== null || !lane.s)) {
           const y = Y0 - TALL * (lane.guess ?? .5);
           rule(bars, x - 5, x + width, y, y, "mine");
-          if (lane.s === 0) for (const r of [16, 7]) el(bars, "circle", { cx: x + width / 2 - 3, cy: y, r, class: r > 9 ? "pg-hit" : "pg-grip" });
+          if (!lane.s) el(bars, "circle", { cx: mid, cy: y, r: 9, class: "pg-grip" });
+          if (lane.guess === null) put(mid, y + 4, "?", "value");
         }
-        if (lane.report?.s) el(bars, "text", { x: x + width / 2 - 3, y: Y0 - tall - 4, class: "pg-value" }, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–");
+        if (ran) put(mid, Y0 - tall - 4, shares[i] === shares[i] ? Math.round(100 * shares[i]) : "–", "value");
       });
-      const edge = X0 + beyond * width;
+      rule(bars, X0, 320, Y0, Y0, "axis");
+      const edge = X0 + beyond * width, blind = Y0 - TALL / 8;
+      if (/back|copy|reverse|first/.test(settings.task)) { // one token of eight; elsewhere it is not one number
+        rule(bars, X0, 320, blind, blind, "blind");
+        if (!lane.s) put(X0 + 6, blind - 5, speak`by guessing`, "note", "start");
+      }
       rule(bars, edge, edge, 4, H - 2, "edge");
-      for (const [x, y, side, said] of [[X0, 3, "start", speak`100 % right`], [edge - 5, H - 4, "end", speak`trained`], [edge + 5, H - 4, "start", speak`longer than trained`]])
-        el(bars, "text", { x, y, class: "pg-note", "text-anchor": side }, said);
-      bars.setAttribute("aria-label", lane.report?.s ? speak`Right answers by length: ${at.map((l, i) => `${l}: ${percent(shares[i])}`).join(", ")}. Trained on ${settings.L} tokens.` : speak`Right answers by length; nothing is learned yet.`);
+      put(X0, 5, speak`100 % right`, "note", "start");
+      put(edge - 5, H - 4, speak`trained`, "note", "end");
+      put(edge + 5, H - 4, speak`longer than trained`, "note", "start");
+      bars.setAttribute("aria-label", ran ? speak`Right answers by length: ${at.map((l, i) => `${l}: ${percent(shares[i])}`).join(", ")}. Trained on ${settings.L} tokens.` : speak`Right answers by length; nothing is learned yet.`);
     }
     function setGuess(share) {
       if (lane.s) return;

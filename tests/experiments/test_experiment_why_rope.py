@@ -6,6 +6,7 @@ from matplotlib.colors import to_hex
 from course import experiments
 from course.experiments import cost, long_range, scale, why_rope
 from course.experiments.record import Record, Run
+from course.experiments.sweep import spoken
 from tutorial_lib.plots import png
 
 
@@ -68,29 +69,29 @@ def test_each_record_adds_its_panels(records):
 def test_every_panel_shows_its_numbers(records):
     at_L, beyond, size, use, step, memory = why_rope.figure(records).axes
     shown = {x.get_text() for x in at_L.get_yticklabels()}
-    for name, losses in (("rotary", records["lengths"].values("mean", encoding="rotary")),):
-        assert f"{name}  {sum(x[0] for x in losses) / len(losses):.2f}" in shown
+    losses = records["lengths"].values("mean", encoding="rotary")
+    assert f"RoPE  {sum(x[0] for x in losses) / len(losses):.2f}" in shown
     tails = records["lengths"].values("tail", encoding="rotary", scaling="YaRN")
-    assert drawn(beyond)["rotary + YaRN"] == pytest.approx([sum(x) / 5 for x in zip(*tails, strict=True)])
-    assert drawn(size)["rotary"] == [0.0] * 4 and drawn(size)["t5"] == [1.0, 2.0, 3.0, 4.0]
-    assert drawn(use)["t5"] == [1.25] * 5 and drawn(use)["alibi"] == [0.25] * 5
-    assert set(drawn(step)["alibi, dense"]) == {1.5} and set(drawn(memory)["alibi, dense"]) == {3.0}
+    assert drawn(beyond)["RoPE + YaRN"] == pytest.approx([sum(x) / 5 for x in zip(*tails, strict=True)])
+    assert drawn(size)["RoPE"] == [0.0] * 4 and drawn(size)["T5"] == [1.0, 2.0, 3.0, 4.0]
+    assert drawn(use)["T5"] == [1.25] * 5 and drawn(use)["ALiBi"] == [0.25] * 5
+    assert set(drawn(step)["ALiBi, dense"]) == {1.5} and set(drawn(memory)["ALiBi, dense"]) == {3.0}
 
 
 def test_the_sentences_have_the_numbers_of_the_panels(records):
     said = {name: why_rope.alt({name: record}) for name, record in records.items()}
-    assert "t5 from +1.00 to +4.00" in said["scale"] and "rotary from" not in said["scale"]
-    assert "t5 from 1.25 to 1.25" in said["long_range"] and "alibi, dense from 1.50 to 1.50" in said["cost"]
+    assert "T5 from +1.00 to +4.00" in said["scale"] and "RoPE from" not in said["scale"]
+    assert "T5 from 1.25 to 1.25" in said["long_range"] and "ALiBi, dense from 1.50 to 1.50" in said["cost"]
     at_L = {name: why_rope.at_length(records["lengths"], name) for name in why_rope.AT_L}
     lowest = min(at_L, key=at_L.get)
-    assert f"lowest for {lowest}, {at_L[lowest]:.2f}" in said["lengths"]
-    assert "t5 moves most" in said["lengths"]
+    assert f"lowest for {spoken(lowest)}, {at_L[lowest]:.2f}" in said["lengths"]
+    assert "T5 moves most" in said["lengths"]
 
 
 def test_an_encoding_has_one_colour_in_all_panels():
     loaded = {name: experiments.load(name) for name in why_rope.RECORDS}
     _, beyond, size, use, step, memory = why_rope.figure(loaded).axes
-    for name in ("rotary", "alibi", "t5"):
+    for name in ("RoPE", "ALiBi", "T5"):
         colours = {
             to_hex(line.get_color())
             for ax in (beyond, size, use, step, memory)
