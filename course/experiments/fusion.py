@@ -16,7 +16,7 @@ from tutorial_lib.training import accuracy, evaluate, seeded, train
 from ..verdicts import above, all_of, below, identity, within
 from .record import Record
 from .statistics import difference, interval
-from .sweep import Experiment, Finding, in_words
+from .sweep import Experiment, Finding, in_words, spoken
 
 VALUES, K = 16, 3
 SIZES = {"d_model": 64, "layers": 2, "heads": 4, "length": 16, "lr": 3e-3}
@@ -100,7 +100,7 @@ def figure(record: Record):
     fig, axes = plots.panels(1, len(VECTORS), size=(13.5, 4), sharex=True, sharey=True)
     steps, ends, operators = _steps(record), record.settings["steps"], [*FUSIONS, "matrix"]
     for ax, vectors in zip(axes, VECTORS, strict=True):
-        got = {of: steps[of, vectors] for of in operators if (of, vectors) in steps}
+        got = {spoken(of): steps[of, vectors] for of in operators if (of, vectors) in steps}
         plots.bars(
             {of: statistics.fmean(each) for of, each in got.items()},
             spread={of: (min(each), max(each)) for of, each in got.items()},
