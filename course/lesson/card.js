@@ -20,7 +20,8 @@ function nextCell(el) {
 }
 
 // ---- a curve to draw ----
-const WIDTH = 640, HEIGHT = 300, AREA = { left: 74, top: 14, right: WIDTH - 20, bottom: HEIGHT - 56 };
+const WIDTH = globalThis.innerWidth < 500 ? 380 : 640, HEIGHT = 300; // on a phone it is drawn smaller, but not its words
+const AREA = { left: 74, top: 14, right: WIDTH - 20, bottom: HEIGHT - 56 };
 const STEPS = { ArrowUp: 0.02, ArrowDown: -0.02, PageUp: 0.1, PageDown: -0.1, Home: -1, End: 1 };
 const clamp = (v, lo, hi) => Math.max(lo, Math.min(hi, v));
 const short = (v) => String(+(+v).toPrecision(3)).replace("-", "−");
@@ -56,7 +57,8 @@ function sketch(asked, values, onChange, measured) {
     draw(svg, "text", { x: AREA.left - 10, y: toY(v) + 5, "text-anchor": "end" }, short(v));
   }
   draw(svg, "path", { d: `M${AREA.left} ${AREA.top}V${AREA.bottom}` });
-  x.forEach((v, n) => draw(svg, "text", { x: toX(n), y: AREA.bottom + 22, "text-anchor": "middle" },
+  const crowd = 9 * x.length * Math.max(...x.map((v) => short(v).length)) > AREA.right - AREA.left; // each second one, then
+  x.forEach((v, n) => crowd && n % 2 === x.length % 2 || draw(svg, "text", { x: toX(n), y: AREA.bottom + 22, "text-anchor": "middle" },
     Number.isInteger(v) ? String(v) : short(v)));
   draw(svg, "text", { x: (AREA.left + AREA.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, asked.xlabel);
   draw(svg, "text", { transform: `translate(18 ${(AREA.top + AREA.bottom) / 2}) rotate(-90)`,

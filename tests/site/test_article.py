@@ -85,6 +85,8 @@ def test_an_exercise_has_no_calls_and_marks_its_blanks():
             assert ("course-turn" in tags) == any(tag.startswith("answer:") for tag in tags), source
             assert "course-turn" in tags or "NotImplementedError" not in source
             assert ("remove-input" in tags) == source.startswith("check."), source
+            long = "print(" in source and len(source.splitlines()) > 5 and "course-turn" not in tags
+            assert ("hide-input" in tags) == (long or kind == "tools"), source
             said = "".join(map(article._html, cell["outputs"]))
             assert bool(said) == (source.startswith("check.") and ".progress(" not in source), source
         assert found["turn"] > 3 < found["check"] and found["tools"] == 1, path.name

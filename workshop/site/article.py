@@ -39,6 +39,7 @@ def part(cell: dict) -> str:
       below what their first line calls them.
     - ``turn``: a blank, or what is to be repaired. ``check``: a call that judges what stands there, in an
       exercise, or tells what the reader has done.
+    - ``trial``: long code of an exercise that prints; what it prints is seen in the notebook alone.
     - ``code``: to be read as it stands, but for lines at its end that draw (:func:`apart`).
     """
     source, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
@@ -59,6 +60,8 @@ def part(cell: dict) -> str:
         return "conditions" if "lesson.Claims(" in source else "figure" if drawn else "tools"
     if len(re.findall(r"^(?:import|from) ", source, re.M)) > 3 or "import checks as check" in source:
         return "tools"
+    if not outputs and source.count("\n") > 4 and re.search(r"^ *print\(", source, re.M):
+        return "trial"
     return "figure" if drawn and not DEFINED.search(source) else "code"
 
 
@@ -109,6 +112,7 @@ def fit(cell: dict) -> None:
         "answer": asked if "reveal(" in source else (more, more),
         "tools": (named[1] if named else _("Set-up code"),) * 2,
         "conditions": (_("The conditions of the claims"),) * 2,
+        "trial": (_("To run in the notebook"),) * 2,
     }
     if kind in folded:
         options["code_prompt_show"], options["code_prompt_hide"] = folded[kind]
