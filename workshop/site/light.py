@@ -400,15 +400,21 @@ def _cells(table: str) -> tuple[list[str], list[str]]:
 def rows(found: re.Match) -> str:
     r"""A table with three columns or more, and sentences in it: on a phone each row is a small card.
 
-    With five columns, some words are enough: a phone has no room for them. Two columns fit, if the first
-    is short, or shorter still beside a long list. The only column of sentences, and links or code alone,
-    need no name; numbers stay below each other.
+    With five columns, some words are enough, and with more letters in a row than a phone has room for. Two
+    columns fit, if the first is short, or shorter still beside a long list. The only column of sentences,
+    and links or code alone, need no name, a number that begins a card does; numbers stay below each other.
 
     >>> head = "".join(f'<th class="head"><p>{name}</p></th>' for name in ("term", r"\(p\)", "said"))
     >>> row = f"<tr><td><p>bias</p></td><td><p>b</p></td><td><p>{'a number ' * 6}</p></td></tr>"
     >>> table = rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
     >>> table.count('data-name="said"'), table.count('data-name="p"'), table.count("data-plain")
     (1, 1, 1)
+    >>> row = row.replace("bias", "40")
+    >>> rows(TABLE.search(f'<table class="table">{head}{row}</table>')).count("data-amount")
+    1
+    >>> row = "<tr>" + f"<td>{'a number ' * 3}</td>" * 3 + "</tr>"  # 81 letters, none of the cells is long
+    >>> "course-rows" in rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
+    True
     >>> head = "".join(f"<th>{name}</th>" for name in ("given", "right", "broken", "named"))
     >>> row = f"<tr><td>{'a function ' * 4}</td><td>19</td><td>151</td><td>151</td></tr>"
     >>> "course-figures" in rows(TABLE.search(f'<table class="table">{head}{row}</table>'))
@@ -418,11 +424,13 @@ def rows(found: re.Match) -> str:
     names = [re.sub(r"<[^>]*>|\\[()]", "", each).strip() for each in heads]  # a formula is not set there
     inside, cells = _cells(found[1])
     wide = [len(CHINESE.sub("--", each)) for each in cells]  # as wide as two letters, and saying as much
-    if len(names) < 2 or len(cells) % len(names) or max(wide) < (40 if len(names) < 5 else 20):
+    if len(names) < 2 or len(cells) % len(names):
+        return found[0]
+    columns = [wide[n :: len(names)] for n in range(len(names))]
+    if max(wide) < (40 if len(names) < 5 else 20) and sum(map(max, columns)) < 60:
         return found[0]
     if len(names) == 2 and max(wide[::2]) < (24 if max(wide[1::2]) < 160 else 14):
         return found[0]
-    columns = [wide[n :: len(names)] for n in range(len(names))]
     links = [all(map(PLACES.fullmatch, inside[n :: len(names)])) for n in range(len(names))]
     if len(names) > 3 and all(max(its) < 8 for its in columns[1:]):  # it stays a table, below each name
         return f'<table class="table course-figures" style="--n:{len(names) - 1}">{found[1]}</table>'
@@ -433,6 +441,8 @@ def rows(found: re.Match) -> str:
         for name, its, linked in zip(names, columns, links, strict=True)
     )
     named = CELL.sub(lambda its: f"{next(name)}{its[1]}</td>", found[1])
+    if all(AMOUNT.fullmatch(each.strip() or "0") for each in cells[:: len(names)]):  # a number needs its name
+        named = named.replace(f'<td data-name="{names[0]}"', f'<td data-name="{names[0]}" data-amount')
     return f'<table class="table course-rows">{named}</table>'
 
 
@@ -505,6 +515,8 @@ def apart(found: re.Match) -> str:
     spans = "".join(f'<span class="{found[1]}">\\(\\displaystyle {its.strip()}\\)</span> ' for its in parts)
     return f'<div class="course-apart">{spans}</div>'
 
+
+TIME = re.compile(r"^<p>(?=<em>(?:(?!</em>|</p>).)*</em></p>)", re.S | re.M)
 
 SWATCH = re.compile(r'(<code[^>]*><span class="pre">)(#[0-9a-fA-F]{6})(?=</span>)')
 """A colour by its number is shown, too."""
