@@ -129,7 +129,7 @@ def _text(x: float, y: float, text: str, role: str = "", size: int = 30, anchor:
         for mark, braced, letter in re.findall(marks, part.strip("$")):
             to = {"_": 0.22, "^": -0.34}.get(mark, 0.0) * size
             letters = braced or letter
-            upright = not letters.isalpha() or letter in ("cos", "sin")
+            upright = not letters[:1].isalpha() or letter in ("cos", "sin")
             kind = "plain" if not part.startswith("$") else "math up" if upright else "math"
             small, index = (f' font-size="{0.72 * size:.0f}"', " lv-index") if to else ("", "")
             moved = f' dy="{to - drop:.1f}"' if to != drop else ""
