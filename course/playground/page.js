@@ -33,7 +33,7 @@ function field(parent, label, tag, attributes = {}) {
 }
 function menu(parent, label, choices, value, change) {
   const select = field(parent, label, "select");
-  for (const [key, text] of choices) select.add(new Option(text, key, false, key == value));
+  for (const [key, text] of choices) select.add(new Option(text, key, false, key === value));
   on(select, "change", () => change(select.value));
   return select;
 }
@@ -64,7 +64,7 @@ function link(settings) {
 }
 function read(text, { KINDS, TASKS }, narrow) {
   const given = new URLSearchParams(text), found = { ...START, text: (given.get("text") || RHYME).slice(0, 4000) };
-  const one = (name, value) => NUMBERS[name].find(each => each == value);
+  const one = (name, value) => NUMBERS[name].find(each => String(each) === value);
   for (const name of Object.keys(START)) if (name in NUMBERS) found[name] = one(name, given.get(name)) ?? START[name];
   if (Object.hasOwn(TASKS, given.get("task") ?? "")) found.task = given.get("task");
   if (/^\d{1,9}$/.test(given.get("seed") ?? "")) found.seed = +given.get("seed");
