@@ -435,14 +435,14 @@ def rows(found: re.Match) -> str:
     if len(names) > 3 and all(max(its) < 8 for its in columns[1:]):  # it stays a table, below each name
         return f'<table class="table course-figures" style="--n:{len(names) - 1}">{found[1]}</table>'
     alone = sum(max(its) >= 40 for its, linked in zip(columns, links, strict=True) if not linked) == 1
+    amount = all(AMOUNT.fullmatch(each.strip() or "0") for each in cells[:: len(names)])  # it needs its name
     name = itertools.cycle(
         f'<td data-name="{name}"'
+        + " data-amount" * (amount and not n)
         + (" data-short" if max(its) < 12 else " data-plain" * (linked or alone and max(its) >= 40))
-        for name, its, linked in zip(names, columns, links, strict=True)
+        for n, (name, its, linked) in enumerate(zip(names, columns, links, strict=True))
     )
     named = CELL.sub(lambda its: f"{next(name)}{its[1]}</td>", found[1])
-    if all(AMOUNT.fullmatch(each.strip() or "0") for each in cells[:: len(names)]):  # a number needs its name
-        named = named.replace(f'<td data-name="{names[0]}"', f'<td data-name="{names[0]}" data-amount')
     return f'<table class="table course-rows">{named}</table>'
 
 
